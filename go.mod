@@ -1,0 +1,3 @@
+module github.com/cellard/cellard
+
+go 1.24.0

@@ -1,0 +1,20 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Marshal encodes v as the API does: compact, and with <, > and & as they are,
+// since HTML in a result would else grow sixfold at each of them.
+func Marshal(v any) ([]byte, error) { return marshal(v) }
+
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
