@@ -43,7 +43,10 @@ type Execution struct {
 	ContextStarted bool `json:"contextStarted"`
 	// LostBytes counts what the agent knows it never received.
 	LostBytes int64 `json:"lostBytes"`
-	State     State `json:"state"`
+	// Incomplete marks an execution of which outputs may be missing: the kernel sent
+	// its reply but never its idle, or the other way round.
+	Incomplete bool  `json:"incomplete,omitempty"`
+	State      State `json:"state"`
 	// Generation counts the kernels that the context has had, from 1.
 	Generation int `json:"generation"`
 	// QueuedMs is the time from the request to the send to the kernel, its start
