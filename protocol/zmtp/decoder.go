@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	readBuffer  = 16 << 10 // many small frames for one read(2)
-	spillBuffer = 64 << 10
+	readBuffer = 16 << 10 // many small frames for one read(2)
 
 	// maxCommand bounds a command's body. READY with an identity is some 300
 	// bytes; what an application adds to it is its own metadata.
@@ -179,19 +178,20 @@ func (d *decoder) newSpill() (*spill, error) {
 	return s, nil
 }
 
-// spillFrame copies a frame's bytes from the stream to the file. It tells the two
+// spillFrame copies a frame's bytes from the read buffer to the file. It tells the two
 // ends apart: lost is the file's error, with the stream read to the frame's end
 // all the same, and err is the stream's.
 func (d *decoder) spillFrame(f *Frame, file *spill) (lost, err error) {
-	buf := make([]byte, min(f.size, spillBuffer))
-	for left := f.size; left > 0; {
-		n, err := io.ReadAtLeast(d.r, buf[:min(left, int64(len(buf)))], 1)
-		if err != nil {
+	for at, end := file.size, file.size+f.size; at < end; {
+		if _, err := d.r.Peek(1); err != nil {
 			return nil, inFrame(err)
 		}
-		left -= int64(n)
-		if _, err := file.f.WriteAt(buf[:n], file.size+f.size-left-int64(n)); err != nil {
-			return err, d.discard(left)
+		b, _ := d.r.Peek(int(min(end-at, int64(d.r.Buffered()))))
+		_, lost := file.f.WriteAt(b, at)
+		d.r.Discard(len(b))
+		at += int64(len(b))
+		if lost != nil {
+			return lost, d.discard(end - at)
 		}
 	}
 	f.file, f.off = file, file.size
