@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+const (
+	width    = 78
+	maxCell  = 20 // runes of one cell of a table
+	maxTrace = 3  // lines of a traceback's end
+)
+
+// printer shows the conversation: in colours on a terminal, else as plain text.
+type printer struct {
+	w      io.Writer
+	colour bool
+}
+
+func newPrinter(f *os.File) *printer {
+	fi, err := f.Stat()
+	return &printer{w: f, colour: err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == ""}
+}
+
+func (p *printer) paint(code, s string) string {
+	if !p.colour || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p *printer) bold(format string, args ...any) {
+	fmt.Fprintln(p.w, p.paint("1", fmt.Sprintf(format, args...)))
+}
+
+func (p *printer) dim(format string, args ...any) {
+	fmt.Fprintln(p.w, p.paint("2", fmt.Sprintf(format, args...)))
+}
+
+func (p *printer) note(format string, args ...any) {
+	fmt.Fprintln(p.w, p.paint("36", fmt.Sprintf(format, args...)))
+}
+
+// rule begins a turn.
+func (p *printer) rule(title string) {
+	line := strings.Repeat("─", max(2, width-4-utf8.RuneCountInString(title)))
+	fmt.Fprintf(p.w, "\n%s\n", p.paint("1", "── "+title+" "+line))
+}
+
+func (p *printer) code(code string) {
+	for line := range strings.Lines(code) {
+		fmt.Fprintf(p.w, "%s %s\n", p.paint("34", "│"), strings.TrimSuffix(line, "\n"))
+	}
+	fmt.Fprintln(p.w)
+}
+
+func (p *printer) text(s string) { fmt.Fprintln(p.w, s) }
+
+func (p *printer) streams(x *api.Execution) {
+	fmt.Fprint(p.w, endLine(x.Stdout), p.paint("31", endLine(x.Stderr)))
+}
+
+// ending says how the cell ended; of an error the end of its traceback.
+func (p *printer) ending(x *api.Execution) {
+	if e := x.Error; e != nil {
+		lines := strings.Split(strings.TrimSpace(e.Traceback), "\n")
+		fmt.Fprintln(p.w, p.paint("31", strings.Join(lines[max(0, len(lines)-maxTrace):], "\n")))
+	}
+	usage := ""
+	if x.Usage != nil && x.Usage.CPUMs != nil {
+		usage = fmt.Sprintf(", %d ms of CPU", *x.Usage.CPUMs)
+	}
+	state := ""
+	if x.Status != api.StatusOK {
+		state = ", state " + string(x.State)
+	}
+	p.dim("%s%s in %d ms%s", x.Status, state, x.DurationMs, usage)
+}
+
+func endLine(s string) string {
+	if s != "" && !strings.HasSuffix(s, "\n") {
+		s += "\n"
+	}
+	return s
+}
+
+// table draws a table: its index, if it has one of a value a row, then its columns;
+// numbers to the right.
+func (p *printer) table(t mime.Table) {
+	head := append([]string(nil), t.Columns...)
+	right := make([]bool, len(head))
+	for i := range head {
+		right[i] = i < len(t.Types) && (t.Types[i] == "integer" || t.Types[i] == "number")
+	}
+	rows := make([][]string, len(t.Rows))
+	for i, r := range t.Rows {
+		for _, v := range r {
+			rows[i] = append(rows[i], cellText(v))
+		}
+	}
+	if index, ok := t.Index.([]any); ok && len(index) == len(rows) {
+		head, right = append([]string{""}, head...), append([]bool{false}, right...)
+		for i, v := range index {
+			rows[i] = append([]string{cellText(v)}, rows[i]...)
+		}
+	}
+	widths := make([]int, len(head))
+	for _, r := range append([][]string{head}, rows...) {
+		for i, s := range r {
+			widths[i] = max(widths[i], utf8.RuneCountInString(s))
+		}
+	}
+	line := func(cells []string) string {
+		var b strings.Builder
+		for i, s := range cells {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(s))
+			if right[i] {
+				s = pad + s
+			} else {
+				s += pad
+			}
+			b.WriteString(s + "  ")
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	fmt.Fprintln(p.w, p.paint("1", line(head)))
+	for _, r := range rows {
+		fmt.Fprintln(p.w, line(r))
+	}
+	if t.Truncated {
+		p.dim("… %d rows in all", t.RowCount)
+	}
+}
+
+func cellText(v any) string {
+	s := fmt.Sprint(v)
+	switch v := v.(type) {
+	case nil:
+		s = "–"
+	case float64:
+		s = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	if r := []rune(s); len(r) > maxCell {
+		s = string(r[:maxCell-1]) + "…"
+	}
+	return s
+}
