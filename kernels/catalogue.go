@@ -1,0 +1,182 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/cellard/cellard/internal/environ"
+	"github.com/cellard/cellard/kernels/python"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// Options of a Catalogue. The zero value looks in the agent's own environment.
+type Options struct {
+	// Python is a command line that starts the Python to use ("uv run python"); ""
+	// looks for one.
+	Python string
+	// Env is the environment of kernels; nil stands for the agent's own.
+	Env []string
+	// Dir is where kernels start, and where an interpreter is asked.
+	Dir string
+	// ProbeTimeout bounds an interpreter's answer; 0 stands for 30 s.
+	ProbeTimeout time.Duration
+	// Prepare, if set, has the last word on how an interpreter is asked: as which
+	// user, above all.
+	Prepare func(*exec.Cmd)
+}
+
+// Catalogue knows the languages of this machine. It is safe for concurrent use.
+type Catalogue struct {
+	env    []string
+	python *python.Finder
+}
+
+// New returns a Catalogue. It looks at nothing yet.
+func New(o Options) *Catalogue {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	return &Catalogue{
+		env: o.Env,
+		python: python.NewFinder(python.Options{
+			Command: o.Python, Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Prepare: o.Prepare,
+		}),
+	}
+}
+
+// languages are those that hosts know by name. Python has a kernel of the agent's
+// choice; the others run by a kernelspec that is installed for them.
+var languages = []string{"python", "javascript", "typescript", "r", "java", "bash", "go"}
+
+// Launch says how to start the kernel of a language, or of an installed
+// kernelspec by its name. The error is an *api.Error: not_found for a name that
+// nothing goes by, kernel_failed for a language that can't be run here.
+func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error) {
+	if language == "python" {
+		interpreter, err := c.python.Find(ctx)
+		if err != nil {
+			return nil, pythonError(err)
+		}
+		return pythonLaunch(language, interpreter), nil
+	}
+	specs := Discover(SearchPath(c.env))
+	spec := find(specs, language)
+	switch {
+	case spec == nil && known(language):
+		return nil, api.Errorf(api.CodeKernelFailed, "there is no kernel for %s on this machine", language).
+			WithHint("install a Jupyter kernel for it, so that it is among the kernelspecs")
+	case spec == nil:
+		return nil, api.Errorf(api.CodeNotFound, "there is no language and no kernelspec %.80q", language).
+			WithHint("there are: %s", strings.Join(c.names(specs), ", "))
+	case spec.Err != nil:
+		return nil, api.Errorf(api.CodeKernelFailed, "%v", spec.Err).WithHint("mend or remove %s", spec.Dir)
+	}
+	return specLaunch(language, spec, c.env), nil
+}
+
+// Forget makes the catalogue look again for what runs a language: for a caller
+// whose kernel did not start.
+func (c *Catalogue) Forget(language string) {
+	if language == "python" {
+		c.python.Forget()
+	}
+}
+
+// Languages lists the languages that hosts know by name, then the installed
+// kernelspecs.
+func (c *Catalogue) Languages(ctx context.Context) []api.Language {
+	specs := Discover(SearchPath(c.env))
+	list := []api.Language{c.pythonLanguage(ctx)}
+	for _, name := range languages[1:] {
+		if spec := find(specs, name); spec != nil && spec.Name != name {
+			list = append(list, c.specLanguage(name, spec))
+		} else if spec == nil {
+			list = append(list, api.Language{Name: name, State: api.LanguageMissing,
+				Message: "there is no kernel for it on this machine", Hint: "install a Jupyter kernel for it"})
+		}
+	}
+	for i := range specs {
+		list = append(list, c.specLanguage(specs[i].Name, &specs[i]))
+	}
+	return list
+}
+
+func (c *Catalogue) pythonLanguage(ctx context.Context) api.Language {
+	language := api.Language{Name: "python", State: api.LanguageMissing, Kernel: api.KernelInfo{Name: "ipykernel"}}
+	interpreter, err := c.python.Find(ctx)
+	if err != nil {
+		failure := pythonError(err)
+		language.Message, language.Hint = failure.Message, failure.Hint
+		return language
+	}
+	language.State = api.LanguageReady
+	language.Kernel.Version = interpreter.IPykernel
+	language.Path = interpreter.Executable
+	return language
+}
+
+func (c *Catalogue) specLanguage(name string, spec *Spec) api.Language {
+	language := api.Language{Name: name, State: api.LanguageMissing, Path: spec.Dir,
+		Kernel: api.KernelInfo{Name: spec.DisplayName}}
+	if spec.Err != nil {
+		language.Message, language.Hint = spec.Err.Error(), "mend or remove "+spec.Dir
+		return language
+	}
+	if _, err := environ.LookPath(c.env, specLaunch(name, spec, c.env).Argv[0]); err != nil {
+		language.Message, language.Hint = "its program: "+err.Error(), "install it, or remove "+spec.Dir
+		return language
+	}
+	language.State = api.LanguageReady
+	return language
+}
+
+func (c *Catalogue) names(specs []Spec) []string {
+	names := append([]string(nil), languages...)
+	for _, spec := range specs {
+		names = append(names, spec.Name)
+	}
+	sort.Strings(names[len(languages):])
+	return names
+}
+
+// find is the kernelspec of that name, else, for a language that hosts know by
+// name, the first one of that language that can be used.
+func find(specs []Spec, name string) *Spec {
+	for i := range specs {
+		if specs[i].Name == name {
+			return &specs[i]
+		}
+	}
+	if !known(name) {
+		return nil
+	}
+	for i := range specs {
+		if specs[i].Err == nil && strings.EqualFold(specs[i].Language, name) {
+			return &specs[i]
+		}
+	}
+	return nil
+}
+
+func known(language string) bool {
+	for _, name := range languages {
+		if name == language {
+			return true
+		}
+	}
+	return false
+}
+
+func pythonError(err error) *api.Error {
+	failure := api.Errorf(api.CodeKernelFailed, "%v", err)
+	var missing *python.NotFoundError
+	if errors.As(err, &missing) {
+		return failure.WithHint("%s", missing.Hint())
+	}
+	return failure
+}

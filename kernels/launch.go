@@ -1,0 +1,107 @@
+package kernels
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/cellard/cellard/internal/environ"
+	"github.com/cellard/cellard/kernels/python"
+)
+
+// Launch says how a kernel is started.
+type Launch struct {
+	// Language is what was asked for; KernelName what runs it, for the connection
+	// file.
+	Language   string
+	KernelName string
+	// Argv is the command line. {connection_file} in it stands for the connection
+	// file, {dir} for the kernel's private directory.
+	Argv []string
+	// Env is added to the environment of kernels, as NAME=value.
+	Env []string
+	// Files are written into the private directory before the start, by name.
+	Files map[string][]byte
+	// InterruptMode is "signal" or "message".
+	InterruptMode string
+	// Transport is "ipc", or "tcp" for a kernel that is not known to do ipc.
+	Transport string
+	// CellEnv tells that the kernel takes a cell's env and cwd from the metadata of
+	// its execute_request: {"cellard":{"env":{…},"cwd":"…"}}.
+	CellEnv bool
+	// Nudge tells that an interrupt may need a kernel_info_request on shell to be
+	// seen: ipykernel's own await (ipython/ipykernel#881).
+	Nudge bool
+}
+
+// pythonLaunch starts our own launcher in an interpreter.
+func pythonLaunch(language string, interpreter *python.Interpreter) *Launch {
+	return &Launch{
+		Language:      language,
+		KernelName:    "python3",
+		Argv:          python.Argv(interpreter.Argv),
+		Files:         python.Files(),
+		InterruptMode: "signal",
+		Transport:     "ipc",
+		CellEnv:       true,
+	}
+}
+
+// specLaunch starts a kernelspec as it says.
+func specLaunch(language string, spec *Spec, env []string) *Launch {
+	argv := make([]string, len(spec.Argv))
+	prefix := prefixOf(spec.Dir)
+	for i, word := range spec.Argv {
+		word = strings.ReplaceAll(word, "{resource_dir}", spec.Dir)
+		argv[i] = strings.ReplaceAll(word, "{prefix}", prefix)
+	}
+	if argv[0] == "python" || argv[0] == "python3" {
+		// What a wheel installs names no path; it means the environment that it lies in.
+		if program, err := environ.LookPath(env, filepath.Join(prefix, "bin", argv[0])); err == nil {
+			argv[0] = program
+		}
+	}
+	launch := &Launch{
+		Language:      language,
+		KernelName:    spec.Name,
+		Argv:          argv,
+		InterruptMode: spec.InterruptMode,
+		Transport:     "tcp",
+	}
+	for name, value := range spec.Env {
+		launch.Env = append(launch.Env, name+"="+expand(value, env))
+	}
+	line := strings.Join(argv, " ")
+	if strings.Contains(line, "ipykernel") {
+		launch.Nudge = true
+		launch.Transport = "ipc"
+	}
+	if strings.Contains(line, "IRkernel") {
+		launch.Transport = "ipc"
+	}
+	return launch
+}
+
+// prefixOf is the environment that a kernelspec lies in: PREFIX of
+// PREFIX/share/jupyter/kernels/NAME.
+func prefixOf(dir string) string {
+	return filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(dir))))
+}
+
+var variable = regexp.MustCompile(`\$(\$|[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\})`)
+
+// expand puts variables of the environment into a value of a kernelspec's env as
+// jupyter_client does (Python's string.Template, safe_substitute): $NAME and
+// ${NAME}, $$ for a dollar, and what isn't set stays as it is.
+func expand(value string, env []string) string {
+	return variable.ReplaceAllStringFunc(value, func(match string) string {
+		name := strings.Trim(match[1:], "{}")
+		if name == "$" {
+			return "$"
+		}
+		if value, ok := environ.Lookup(env, name); ok {
+			return value
+		}
+		return match
+	})
+}

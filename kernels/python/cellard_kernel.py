@@ -1,0 +1,409 @@
+"""The kernel: ipykernel's application, kernel and shell, with what cells need changed.
+
+Works on ipykernel 6.17 to 7.4. Each change has its reason where it is made; the
+larger ones have modules of their own.
+"""
+
+import asyncio
+import contextlib
+import faulthandler
+import logging
+import os
+import sys
+import warnings
+
+import IPython
+import ipykernel.kernelapp
+import ipykernel.zmqshell
+import jupyter_client
+import tornado
+import traitlets
+import zmq
+from ipykernel.ipkernel import IPythonKernel
+from ipykernel.kernelapp import IPKernelApp
+from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQShellDisplayHook
+from IPython.core.autocall import ZMQExitAutocall
+from IPython.core.events import EventManager, available_events
+from IPython.core.profiledir import ProfileDir
+from IPython.utils.text import LSString, SList
+from tornado.ioloop import IOLoop
+from traitlets import Any, Instance, Type, default
+from traitlets.config import Config
+from traitlets.utils.importstring import import_item
+
+import cellard_commands
+import cellard_json
+import cellard_packages
+from cellard_cells import Surroundings
+from cellard_interrupts import Interrupts
+from cellard_output import Outbox, Parents, Stream
+
+def _directory(module):
+    return os.path.dirname(os.path.abspath(module.__file__)) + os.sep
+
+
+_OURS = _directory(sys.modules[__name__])
+_KERNELS = (_OURS, _directory(IPython), _directory(ipykernel))
+_MACHINERY = _KERNELS + tuple(map(_directory, (jupyter_client, tornado, traitlets, zmq, asyncio)))
+
+
+def is_kernel_file(name):
+    """Whether code of that file is the kernel's own, where an interrupt must not be raised."""
+    return name.startswith(_MACHINERY)
+
+
+def trim(trace):
+    """Cut what is the kernel's own off the end of a traceback: how a cell's call was carried out."""
+    last = None
+    entry = trace
+    while entry is not None:
+        name = entry.tb_frame.f_code.co_filename
+        if name.startswith(_OURS):
+            break
+        if not name.startswith(_KERNELS):
+            last = entry
+        entry = entry.tb_next
+    if last is not None:
+        last.tb_next = None
+    return trace
+
+
+class CellExit(SystemExit):
+    """Raised by exit() and quit(): ends the cell and leaves the kernel as it is."""
+
+
+class Exiter(ZMQExitAutocall):
+    """exit and quit: end the cell, as they end a script, and keep the session."""
+
+    def __call__(self, code=None):
+        raise SystemExit(code) if code else CellExit
+
+
+class Events(EventManager):
+    """IPython's events, whose callbacks may be interrupted as a cell may."""
+
+    def __init__(self, shell, events, interrupts):
+        super().__init__(shell, events)
+        self._interrupts = interrupts
+
+    def trigger(self, event, *args, **kwargs):
+        for function in self.callbacks[event][:]:
+            try:
+                self._interrupts.call(function, *args, **kwargs)
+            except (Exception, KeyboardInterrupt):
+                print(f"Error in callback {function} (for {event}):")
+                self.shell.showtraceback()
+
+
+class DisplayPublisher(ZMQDisplayPublisher):
+    """Displays go out in order with the streams, and name the cell they belong to."""
+
+    parents = Any()
+    outbox = Any()
+
+    @property
+    def parent_header(self):
+        return self.parents.get() if self.parents is not None else {}
+
+    @parent_header.setter
+    def parent_header(self, _):
+        """The parents know it already."""
+
+    def set_parent(self, parent):
+        """Likewise."""
+
+    def _flush_streams(self):
+        self.outbox.post()
+
+
+class DisplayHook(ZMQShellDisplayHook):
+    """The value of the last expression, named after its cell."""
+
+    parents = Any()
+
+    @property
+    def parent_header(self):
+        return self.parents.get() if self.parents is not None else {}
+
+    @parent_header.setter
+    def parent_header(self, _):
+        """The parents know it already."""
+
+    def set_parent(self, parent):
+        """Likewise."""
+
+
+# Libraries know a kernel that can show rich output by the name of this class.
+class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
+    displayhook_class = Type(DisplayHook)
+    display_pub_class = Type(DisplayPublisher)
+    exiter = Instance(Exiter)
+
+    @default("exiter")
+    def _default_exiter(self):
+        return Exiter(self)
+
+    @property
+    def app(self):
+        return self.kernel.parent
+
+    def init_events(self):
+        super().init_events()
+        callbacks = self.events.callbacks
+        self.events = Events(self, available_events, self.app.interrupts)
+        self.events.callbacks = callbacks
+
+    def init_environment(self):
+        # ipykernel's own asks every child for colours. Output goes to pipes here.
+        os.environ.setdefault("PAGER", "cat")
+        os.environ.setdefault("GIT_PAGER", "cat")
+
+    def init_magics(self):
+        super().init_magics()
+        self.register_magics(cellard_commands.Scripts)
+
+    def ask_exit(self):
+        """Nothing a cell does ends the kernel."""
+
+    async def run_code(self, code_obj, result=None, *, async_=False):
+        interrupts = self.app.interrupts
+        if interrupts.pending():
+            error = KeyboardInterrupt()
+            if result is not None:
+                result.error_in_exec = error
+            self.showtraceback((KeyboardInterrupt, error, None))
+            return True
+        with interrupts.code(code_obj):
+            failed = await super().run_code(code_obj, result, async_=async_)
+        if failed and result is not None:
+            error = result.error_in_exec
+            if isinstance(error, CellExit):
+                result.error_in_exec = None
+            elif isinstance(error, asyncio.CancelledError) and interrupts.interrupted():
+                result.error_in_exec = KeyboardInterrupt()
+        return failed
+
+    def showtraceback(self, exc_tuple=None, *args, **kwargs):
+        self.app.interrupts.rest()
+        kind, error, trace = exc_tuple or sys.exc_info()
+        if isinstance(error, CellExit):
+            return
+        if isinstance(error, asyncio.CancelledError) and self.app.interrupts.interrupted():
+            # How it was stopped is no matter of the cell's.
+            kind, error = KeyboardInterrupt, KeyboardInterrupt()
+        super().showtraceback((kind, error, trim(trace)), *args, **kwargs)
+
+    def system(self, command):
+        """!command"""
+        status, _ = cellard_commands.run(self.var_expand(command, depth=1), shell=True)
+        self.user_ns["_exit_code"] = status
+
+    system_piped = system_raw = system
+
+    def getoutput(self, command, split=True, depth=0):
+        """x = !command"""
+        command = self.var_expand(command, depth=depth + 1)
+        if command.rstrip().endswith("&"):
+            raise OSError("a background command has no output to give: run it without &")
+        status, output = cellard_commands.run(command, shell=True, capture=True)
+        self.user_ns["_exit_code"] = status
+        text = output.decode("utf-8", "replace")
+        return SList(text.splitlines()) if split else LSString(text)
+
+
+class Kernel(IPythonKernel):
+    shell_class = Type(ZMQInteractiveShell)
+    _execute_sleep = 0  # ipykernel's guess at a pause before the reply: nothing here needs it
+
+    @property
+    def interrupts(self):
+        return self.parent.interrupts
+
+    def set_parent(self, ident, parent, channel="shell"):
+        if channel == "shell":
+            self.parent.parents.set(parent)
+        super().set_parent(ident, parent, channel)
+
+    # The one SIGINT handler stays; see cellard_interrupts.
+
+    def pre_handler_hook(self):
+        """ipykernel sets SIGINT's handler here."""
+
+    def post_handler_hook(self):
+        """And sets it back here."""
+
+    @contextlib.contextmanager
+    def _cancel_on_sigint(self, future):
+        self.interrupts.awaits(future)
+        yield
+
+    async def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **kwargs):
+        surroundings = Surroundings(self.get_parent("shell").get("metadata"))
+        cellard_packages.refresh()
+        self.interrupts.begin()
+        try:
+            try:
+                surroundings.enter()
+            except (OSError, ValueError) as error:
+                return self._failure(error, store_history and not silent)
+            with self.interrupts.code(type(self.shell).user_expressions.__code__):
+                return await super().do_execute(
+                    code, silent, store_history, user_expressions, allow_stdin, **kwargs
+                )
+        except BaseException as error:
+            # A cell can cancel the task that it runs in, and that mustn't cost its reply.
+            return self._failure(error, False)
+        finally:
+            self.interrupts.end()
+            surroundings.leave()
+            self.parent.mend_streams()
+
+    def _failure(self, error, count):
+        """The reply of a cell whose code did not run, or not as IPython runs it."""
+        name, value = type(error).__name__, str(error)
+        self.shell._showtraceback(type(error), error, [f"{name}: {value}"])
+        number = self.shell.execution_count
+        if count:
+            self.shell.execution_count += 1
+        return {
+            "status": "error",
+            "ename": name,
+            "evalue": value,
+            "traceback": [f"{name}: {value}"],
+            "execution_count": number,
+            "user_expressions": {},
+            "payload": [],
+        }
+
+    async def dispatch_queue(self):
+        # ipykernel 6's own loop over messages: a cell that cancels all tasks of the
+        # loop must not end it.
+        while True:
+            try:
+                await super().dispatch_queue()
+            except asyncio.CancelledError:
+                continue
+
+
+class App(IPKernelApp):
+    kernel_class = Type(Kernel)
+    interrupts = Any()
+    parents = Any()
+    outbox = Any()
+
+    def init_crash_handler(self):
+        super().init_crash_handler()
+        faulthandler.enable(file=sys.__stderr__, all_threads=False)
+
+    def init_profile_dir(self):
+        # A directory of this kernel's own: what some user's ~/.ipython holds must not
+        # matter, and there may be no home that can be written.
+        self.profile_dir = ProfileDir(location=self.ipython_dir)
+
+    def log_connection_info(self):
+        """Only noted: ipykernel's own prints advice for a terminal."""
+        names = ("shell", "iopub", "stdin", "hb", "control")
+        self._ports = {name: getattr(self, name + "_port") for name in names}
+
+    def init_poller(self):
+        """The agent sees to it that the kernel doesn't outlive it."""
+
+    def _bind_socket(self, s, port):
+        if s is self.iopub_socket:
+            # By default a PUB socket drops what a reader can't take in time. This one
+            # waits, and then the writer in the cell does (cellard_output).
+            s.setsockopt(zmq.XPUB_NODROP, 1)
+        return super()._bind_socket(s, port)
+
+    def init_io(self):
+        self.parents = Parents()
+        self.parents.follow_threads()
+        self.session.pack = cellard_json.pack
+        self.outbox = Outbox(self.session, self.iopub_thread, self.parents)
+        self.streams = {
+            "stdout": Stream(self.outbox, "stdout", 1),
+            "stderr": Stream(self.outbox, "stderr", 2),
+        }
+        sys.stdout, sys.stderr = self.streams["stdout"], self.streams["stderr"]
+        self.displayhook = import_item(str(self.displayhook_class))(self.session, self.iopub_socket)
+        sys.displayhook = self.displayhook
+        self._watch_children()
+
+    def _watch_children(self):
+        late = cellard_packages.LateFinder()
+        sys.meta_path.append(late)
+
+        def child(flush=self.outbox.flush, late=late):
+            late.stale = True
+            flush()
+
+        # Called at each of the interpreter's audit events, so nothing but a look into a
+        # set may be done at most of them.
+        def audit(event, _, starts=_STARTS, child=child):
+            if event in starts:
+                child()
+
+        sys.addaudithook(audit)
+
+    def mend_streams(self):
+        """Put the streams back if a cell left one that can't be written.
+
+        A file that a cell set as sys.stdout and closed would fail each reply.
+        """
+        for name, stream in self.streams.items():
+            try:
+                getattr(sys, name).flush()
+            except Exception:
+                setattr(sys, name, stream)
+        for stream in (sys.__stdout__, sys.__stderr__):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        self.outbox.flush()
+
+    def init_signal(self):
+        self.interrupts.install()
+
+    def init_kernel(self):
+        super().init_kernel()
+        shell = self.kernel.shell
+        shell.display_pub.parents = shell.displayhook.parents = self.parents
+        shell.display_pub.outbox = self.outbox
+
+    def start(self):
+        self.kernel.start()
+        self.io_loop = IOLoop.current()
+        while True:
+            try:
+                self.io_loop.start()
+                return
+            except (KeyboardInterrupt, SystemExit):
+                # Of a task that a cell has left in the loop.
+                continue
+
+
+# Audit events of what may start a child, that writes to the descriptors.
+_STARTS = frozenset(
+    ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.spawn", "pty.spawn")
+)
+
+
+def configuration(directory):
+    config = Config()
+    config.IPKernelApp.ipython_dir = directory
+    config.IPKernelApp.log_level = logging.ERROR
+    config.IPKernelApp.parent_handle = 0
+    config.IPKernelApp.exec_PYTHONSTARTUP = False
+    config.InteractiveShell.colors = "NoColor"
+    config.HistoryManager.enabled = False
+    config.IPCompleter.use_jedi = False
+    return config
+
+
+def make(argv, directory):
+    """The kernel, ready to start."""
+    warnings.filterwarnings("ignore", message="To exit: use")
+    cellard_packages.allow_pip()
+    app = App.instance(config=configuration(os.path.join(directory, "ipython")))
+    app.interrupts = Interrupts(is_kernel_file)
+    app.initialize(argv)
+    return app

@@ -1,0 +1,298 @@
+package python
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/shlex"
+
+	"github.com/cellard/cellard/internal/environ"
+)
+
+// The oldest ipykernel that the launcher runs on: that of Debian 12.
+const (
+	minMajor = 6
+	minMinor = 17
+)
+
+// MinVersion is the oldest ipykernel that will do.
+const MinVersion = "6.17"
+
+// maxProbe bounds what is read of an interpreter's answer, in bytes.
+const maxProbe = 64 << 10
+
+// probe prints what we want to know. It takes the current directory out of the
+// path before it imports anything: a json.py may lie there.
+const probe = `import sys
+sys.path = [p for p in sys.path if p]
+import json
+def version(name):
+    try:
+        from importlib.metadata import version
+        return version(name)
+    except Exception:
+        return ""
+print(json.dumps({"executable": sys.executable, "prefix": sys.prefix,
+    "python": "%d.%d.%d" % sys.version_info[:3], "ipykernel": version("ipykernel")}))
+`
+
+// Interpreter is a Python that the kernel can run in.
+type Interpreter struct {
+	// Argv is the command that starts it, without arguments of ours.
+	Argv []string
+	// Executable and Prefix are sys.executable and sys.prefix.
+	Executable string
+	Prefix     string
+	// Version and IPykernel are versions, of Python and of ipykernel.
+	Version   string
+	IPykernel string
+}
+
+// Options say where to look. The zero value looks in the agent's own environment.
+type Options struct {
+	// Command is a command line that starts Python ("uv run python"). With it,
+	// nothing else is tried.
+	Command string
+	// Env is the environment of kernels; nil stands for the agent's own.
+	Env []string
+	// Dir is where the interpreter is asked; "" stands for the current directory.
+	Dir string
+	// Timeout bounds one interpreter's answer; 0 stands for 30 s.
+	Timeout time.Duration
+	// Prepare, if set, has the last word on how an interpreter is run: as which
+	// user, above all.
+	Prepare func(*exec.Cmd)
+}
+
+// Finder finds the interpreter, and remembers it.
+type Finder struct {
+	options Options
+	lock    chan struct{} // of one element: who holds it may use found
+	found   *Interpreter
+	stat    os.FileInfo // of found's program, as it was then
+}
+
+// NewFinder returns a Finder.
+func NewFinder(o Options) *Finder {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return &Finder{options: o, lock: make(chan struct{}, 1)}
+}
+
+// NotFoundError says which interpreters were tried, and what each lacks.
+type NotFoundError struct {
+	Tried []Attempt
+}
+
+// Attempt is an interpreter that won't do, or a command that could not be run.
+type Attempt struct {
+	Argv   []string
+	Reason string
+	// Runs tells that it is a Python: that it lacks only ipykernel.
+	Runs bool
+}
+
+// Error lists the attempts.
+func (e *NotFoundError) Error() string {
+	if len(e.Tried) == 0 {
+		return "no Python was found"
+	}
+	reasons := make([]string, len(e.Tried))
+	for i, a := range e.Tried {
+		reasons[i] = strings.Join(a.Argv, " ") + ": " + a.Reason
+	}
+	return "no Python with ipykernel " + MinVersion + " or newer: " + strings.Join(reasons, "; ")
+}
+
+// Hint says what to do about it.
+func (e *NotFoundError) Hint() string {
+	for _, a := range e.Tried {
+		if a.Runs {
+			return strings.Join(a.Argv, " ") + " -m pip install --upgrade ipykernel"
+		}
+	}
+	return "install Python 3 and its package ipykernel, or name an interpreter that has it"
+}
+
+// Find returns the first interpreter that has a good ipykernel. A success is
+// remembered as long as the program stays the same file; after a failure the
+// next call looks again, so that an installation mends it. The error is a
+// *NotFoundError, or ctx's.
+func (f *Finder) Find(ctx context.Context) (*Interpreter, error) {
+	select {
+	case f.lock <- struct{}{}:
+		defer func() { <-f.lock }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if f.found != nil && f.unchanged() {
+		return f.found, nil
+	}
+	f.found = nil
+	candidates, err := f.candidates()
+	if err != nil {
+		return nil, err
+	}
+	failure := &NotFoundError{}
+	for _, argv := range candidates {
+		found, attempt := f.ask(ctx, argv)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if found == nil {
+			failure.Tried = append(failure.Tried, *attempt)
+			continue
+		}
+		f.found = found
+		f.stat, _ = os.Stat(found.Argv[0])
+		return found, nil
+	}
+	return nil, failure
+}
+
+// Forget makes the next Find look again: for a caller whose kernel did not start.
+func (f *Finder) Forget() {
+	f.lock <- struct{}{}
+	f.found = nil
+	<-f.lock
+}
+
+func (f *Finder) unchanged() bool {
+	now, err := os.Stat(f.found.Argv[0])
+	return err == nil && f.stat != nil && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime())
+}
+
+// candidates are the commands to ask, in order, each once. Their programs exist.
+func (f *Finder) candidates() ([][]string, error) {
+	if f.options.Command != "" {
+		argv, err := shlex.Split(f.options.Command)
+		if err != nil {
+			return nil, fmt.Errorf("the command line of Python %q: %w", f.options.Command, err)
+		}
+		if len(argv) == 0 {
+			return nil, fmt.Errorf("the command line of Python %q is empty", f.options.Command)
+		}
+		program, err := environ.LookPath(f.options.Env, argv[0])
+		if err != nil {
+			return nil, &NotFoundError{Tried: []Attempt{{Argv: argv, Reason: err.Error()}}}
+		}
+		argv[0] = program
+		return [][]string{argv}, nil
+	}
+	var programs []string
+	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
+		if prefix := environ.Get(f.options.Env, name); prefix != "" {
+			programs = append(programs, filepath.Join(prefix, "bin", "python3"), filepath.Join(prefix, "bin", "python"))
+		}
+	}
+	programs = append(programs, "python3", "python", "/usr/local/bin/python3", "/usr/bin/python3")
+	var argvs [][]string
+	seen := make(map[string]bool)
+	for _, name := range programs {
+		program, err := environ.LookPath(f.options.Env, name)
+		// Links are not followed: a virtual environment's python is a link to the one
+		// it was made from, and not the same.
+		if err != nil || seen[program] {
+			continue
+		}
+		seen[program] = true
+		argvs = append(argvs, []string{program})
+	}
+	return argvs, nil
+}
+
+// ask runs a candidate once. It returns the interpreter, or what is wrong with it.
+func (f *Finder) ask(ctx context.Context, argv []string) (*Interpreter, *Attempt) {
+	fail := func(runs bool, format string, args ...any) (*Interpreter, *Attempt) {
+		return nil, &Attempt{Argv: argv, Runs: runs, Reason: fmt.Sprintf(format, args...)}
+	}
+	bounded, cancel := context.WithTimeout(ctx, f.options.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(bounded, argv[0], append(argv[1:len(argv):len(argv)], "-X", "utf8", "-c", probe)...)
+	cmd.Env = f.options.Env
+	cmd.Dir = f.options.Dir
+	out, errs := &limited{limit: maxProbe}, &limited{limit: maxProbe}
+	cmd.Stdout, cmd.Stderr = out, errs
+	if f.options.Prepare != nil {
+		f.options.Prepare(cmd)
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true // "uv run" has children of its own
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		if bounded.Err() != nil && ctx.Err() == nil {
+			return fail(false, "it did not answer within %s", f.options.Timeout)
+		}
+		return fail(false, "%v%s", err, lastLine(errs.Bytes()))
+	}
+	var answer struct {
+		Executable, Prefix, Python, IPykernel string
+	}
+	if err := json.Unmarshal(lastJSON(out.Bytes()), &answer); err != nil || answer.Python == "" {
+		return fail(false, "it does not answer as a Python does")
+	}
+	if answer.IPykernel == "" {
+		return fail(true, "Python %s has no ipykernel", answer.Python)
+	}
+	if !atLeast(answer.IPykernel, minMajor, minMinor) {
+		return fail(true, "its ipykernel %s is too old", answer.IPykernel)
+	}
+	return &Interpreter{Argv: argv, Executable: answer.Executable, Prefix: answer.Prefix,
+		Version: answer.Python, IPykernel: answer.IPykernel}, nil
+}
+
+// lastJSON is the last line: a wrapper, or a sitecustomize, may print before it.
+func lastJSON(b []byte) []byte {
+	b = bytes.TrimSpace(b)
+	return b[bytes.LastIndexByte(b, '\n')+1:]
+}
+
+func lastLine(b []byte) string {
+	line := strings.ToValidUTF8(string(lastJSON(b)), "�")
+	if line == "" {
+		return ""
+	}
+	if len(line) > 300 {
+		line = strings.ToValidUTF8(line[:300], "") + "…"
+	}
+	return " (" + line + ")"
+}
+
+func atLeast(version string, major, minor int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return false
+	}
+	a, err1 := strconv.Atoi(parts[0])
+	b, err2 := strconv.Atoi(parts[1])
+	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
+}
+
+// limited takes what is written up to its limit, and forgets the rest.
+type limited struct {
+	bytes.Buffer
+	limit int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := l.limit - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
