@@ -3,10 +3,11 @@ package kernels
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
-	"os/exec"
 	"sort"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/internal/environ"
@@ -25,15 +26,21 @@ type Options struct {
 	Dir string
 	// ProbeTimeout bounds an interpreter's answer; 0 stands for 30 s.
 	ProbeTimeout time.Duration
-	// Prepare, if set, has the last word on how an interpreter is asked: as which
-	// user, above all.
-	Prepare func(*exec.Cmd)
+	// Credential is whom kernels run as, and so whom interpreters are asked as; nil
+	// stands for the agent's own.
+	Credential *syscall.Credential
+	// TableRows and TableColumns bound the tables made of data frames, FileBytes the
+	// files that are shown; 0 stands for the kernels' defaults (1,000 rows, 100
+	// columns, 64 MiB).
+	TableRows, TableColumns int
+	FileBytes               int64
 }
 
 // Catalogue knows the languages of this machine. It is safe for concurrent use.
 type Catalogue struct {
-	env    []string
-	python *python.Finder
+	env      []string
+	settings []string // for the kernels of our own, as NAME=value
+	python   *python.Finder
 }
 
 // New returns a Catalogue. It looks at nothing yet.
@@ -41,10 +48,21 @@ func New(o Options) *Catalogue {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
+	var settings []string
+	for name, value := range map[string]int64{
+		"CELLARD_TABLE_ROWS":    int64(o.TableRows),
+		"CELLARD_TABLE_COLUMNS": int64(o.TableColumns),
+		"CELLARD_FILE_BYTES":    o.FileBytes,
+	} {
+		if value > 0 {
+			settings = append(settings, fmt.Sprintf("%s=%d", name, value))
+		}
+	}
 	return &Catalogue{
-		env: o.Env,
+		env:      o.Env,
+		settings: settings,
 		python: python.NewFinder(python.Options{
-			Command: o.Python, Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Prepare: o.Prepare,
+			Command: o.Python, Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential,
 		}),
 	}
 }
@@ -62,7 +80,7 @@ func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error
 		if err != nil {
 			return nil, pythonError(err)
 		}
-		return pythonLaunch(language, interpreter), nil
+		return pythonLaunch(language, interpreter, c.settings), nil
 	}
 	specs := Discover(SearchPath(c.env))
 	spec := find(specs, language)

@@ -35,11 +35,12 @@ type Launch struct {
 }
 
 // pythonLaunch starts our own launcher in an interpreter.
-func pythonLaunch(language string, interpreter *python.Interpreter) *Launch {
+func pythonLaunch(language string, interpreter *python.Interpreter, settings []string) *Launch {
 	return &Launch{
 		Language:      language,
 		KernelName:    "python3",
 		Argv:          python.Argv(interpreter.Argv),
+		Env:           settings,
 		Files:         python.Files(),
 		InterruptMode: "signal",
 		Transport:     "ipc",

@@ -68,9 +68,9 @@ type Options struct {
 	Dir string
 	// Timeout bounds one interpreter's answer; 0 stands for 30 s.
 	Timeout time.Duration
-	// Prepare, if set, has the last word on how an interpreter is run: as which
-	// user, above all.
-	Prepare func(*exec.Cmd)
+	// Credential is whom interpreters run as when they are asked: the kernels' user;
+	// nil stands for the agent's own.
+	Credential *syscall.Credential
 }
 
 // Finder finds the interpreter, and remembers it.
@@ -226,13 +226,8 @@ func (f *Finder) ask(ctx context.Context, argv []string) (*Interpreter, *Attempt
 	cmd.Dir = f.options.Dir
 	out, errs := &limited{limit: maxProbe}, &limited{limit: maxProbe}
 	cmd.Stdout, cmd.Stderr = out, errs
-	if f.options.Prepare != nil {
-		f.options.Prepare(cmd)
-	}
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Setpgid = true // "uv run" has children of its own
+	// A group of its own, to end the children of "uv run" too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: f.options.Credential}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
