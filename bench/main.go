@@ -66,6 +66,11 @@ func (e *env) run(names []string) (err error) {
 	if e.binary, err = filepath.Abs(e.binary); err != nil {
 		return err
 	}
+	if strings.Contains(e.python, "/") {
+		if e.python, err = filepath.Abs(e.python); err != nil {
+			return err
+		}
+	}
 	if e.dir, err = os.MkdirTemp("", "cellard-bench-"); err != nil {
 		return err
 	}
