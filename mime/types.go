@@ -1,6 +1,7 @@
 package mime
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -65,6 +66,9 @@ func ByExtension(name string) string {
 	}
 	return Octets
 }
+
+// Types is the table of ByExtension: types by ending, without the dot.
+func Types() map[string]string { return maps.Clone(byExtension) }
 
 // Extension is the ending, with its dot, for a file of type t: lower-case
 // letters and digits. Of a type that it does not know, it tells whether it is

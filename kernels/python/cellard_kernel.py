@@ -5,6 +5,7 @@ larger ones have modules of their own.
 """
 
 import asyncio
+import builtins
 import contextlib
 import faulthandler
 import logging
@@ -23,6 +24,7 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQShellDisplayHook
 from IPython.core.autocall import ZMQExitAutocall
+from IPython.core.formatters import DisplayFormatter
 from IPython.core.events import EventManager, available_events
 from IPython.core.profiledir import ProfileDir
 from IPython.utils.text import LSString, SList
@@ -32,8 +34,10 @@ from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 import cellard_commands
+import cellard_files
 import cellard_json
 import cellard_packages
+import cellard_tables
 from cellard_cells import Surroundings
 from cellard_interrupts import Interrupts
 from cellard_output import Outbox, Parents, Stream
@@ -66,6 +70,15 @@ def trim(trace):
     if last is not None:
         last.tb_next = None
     return trace
+
+
+def trim_all(error):
+    """Trim the traceback of an exception, and of those that led to it."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        trim(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 class CellExit(SystemExit):
@@ -132,6 +145,26 @@ class DisplayHook(ZMQShellDisplayHook):
     def set_parent(self, parent):
         """Likewise."""
 
+    def compute_format_data(self, result):
+        return self.shell.display_formatter.format_value(result)
+
+
+class Formatter(DisplayFormatter):
+    """IPython's, with tables, and with the file behind a path that is displayed."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        cellard_tables.register(self)
+
+    def format(self, obj, include=None, exclude=None):
+        if cellard_files.showable(obj):
+            return cellard_files.bundle(obj), {}
+        return super().format(obj, include=include, exclude=exclude)
+
+    def format_value(self, obj):
+        """A path that is merely the value of a cell is a path."""
+        return super().format(obj)
+
 
 # Libraries know a kernel that can show rich output by the name of this class.
 class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
@@ -152,6 +185,14 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         callbacks = self.events.callbacks
         self.events = Events(self, available_events, self.app.interrupts)
         self.events.callbacks = callbacks
+
+    def init_display_formatter(self):
+        self.display_formatter = Formatter(parent=self)
+        self.configurables.append(self.display_formatter)
+
+    def init_builtins(self):
+        super().init_builtins()
+        builtins.display_file = cellard_files.display_file
 
     def init_environment(self):
         # ipykernel's own asks every child for colours. Output goes to pipes here.
@@ -191,6 +232,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         if isinstance(error, asyncio.CancelledError) and self.app.interrupts.interrupted():
             # How it was stopped is no matter of the cell's.
             kind, error = KeyboardInterrupt, KeyboardInterrupt()
+        trim_all(error)
         super().showtraceback((kind, error, trim(trace)), *args, **kwargs)
 
     def system(self, command):
