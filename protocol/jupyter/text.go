@@ -36,39 +36,49 @@ func plainSpan(b []byte, stop uint64) int {
 }
 
 // escape reads an escape sequence, whose backslash is next, and returns its rune
-// and its length. A surrogate without its other half is U+FFFD.
+// and its length.
 func (s *scanner) escape() (r rune, n int, err error) {
 	s.ensure(lookahead)
-	b := s.buf[s.p:]
-	if len(b) > 1 {
-		switch b[1] {
-		case '"', '\\', '/':
-			return rune(b[1]), 2, nil
-		case 'b':
-			return '\b', 2, nil
-		case 'f':
-			return '\f', 2, nil
-		case 'n':
-			return '\n', 2, nil
-		case 'r':
-			return '\r', 2, nil
-		case 't':
-			return '\t', 2, nil
-		case 'u':
-			if r := hex4(b); r >= 0 {
-				if !utf16.IsSurrogate(r) {
-					return r, 6, nil
-				}
-				if len(b) >= lookahead && b[6] == '\\' && b[7] == 'u' {
-					if pair := utf16.DecodeRune(r, hex4(b[6:])); pair != utf8.RuneError {
-						return pair, 12, nil
-					}
-				}
-				return utf8.RuneError, 6, nil
+	if r, n = unescape(s.buf[s.p:]); n == 0 {
+		err = s.fail("an escape sequence")
+	}
+	return r, n, err
+}
+
+// unescape is the rune and the length of the escape sequence that b begins with,
+// length 0 if it doesn't. A surrogate without its other half is U+FFFD.
+func unescape(b []byte) (rune, int) {
+	if len(b) < 2 {
+		return 0, 0
+	}
+	switch b[1] {
+	case '"', '\\', '/':
+		return rune(b[1]), 2
+	case 'b':
+		return '\b', 2
+	case 'f':
+		return '\f', 2
+	case 'n':
+		return '\n', 2
+	case 'r':
+		return '\r', 2
+	case 't':
+		return '\t', 2
+	case 'u':
+		r := hex4(b)
+		switch {
+		case r < 0:
+			return 0, 0
+		case !utf16.IsSurrogate(r):
+			return r, 6
+		case len(b) >= lookahead && b[6] == '\\' && b[7] == 'u':
+			if pair := utf16.DecodeRune(r, hex4(b[6:])); pair != utf8.RuneError {
+				return pair, 12
 			}
 		}
+		return utf8.RuneError, 6
 	}
-	return 0, 0, s.fail("an escape sequence")
+	return 0, 0
 }
 
 // hex4 is the value of the four digits after \u, or -1.
@@ -138,13 +148,15 @@ func (t *textReader) step(dst []byte) int {
 		s.p += n
 		return copy(dst, b[:n])
 	}
+	if n := t.runes(dst); n > 0 {
+		return n
+	}
 	switch c := s.peek(); {
 	case c == '"':
 		s.p++
 		if t.err = s.finish(); t.err == nil {
 			t.err = io.EOF
 		}
-		return 0
 	case c == '\\':
 		r, n, err := s.escape()
 		if err != nil {
@@ -155,16 +167,37 @@ func (t *textReader) step(dst []byte) int {
 		return t.put(dst, r)
 	case c < ' ':
 		t.err = s.fail("the rest of a string")
-		return 0
-	case c < utf8.RuneSelf: // it came with the chunk that peek read
-		return 0
-	}
-	if !utf8.FullRune(s.buf[s.p:]) {
+	case c >= utf8.RuneSelf:
 		s.ensure(utf8.UTFMax)
+		r, n := utf8.DecodeRune(s.buf[s.p:])
+		s.p += n
+		return t.put(dst, r)
 	}
-	r, n := utf8.DecodeRune(s.buf[s.p:])
-	s.p += n
-	return t.put(dst, r)
+	return 0 // or it came with the chunk that peek read
+}
+
+// runes reads what isn't ASCII and what is escaped, one after the other, as far as
+// it fits in dst and the window. It leaves errors to step.
+func (t *textReader) runes(dst []byte) int {
+	s := &t.s
+	n := 0
+	for len(dst)-n >= utf8.UTFMax && len(s.buf)-s.p >= lookahead {
+		switch c := s.buf[s.p]; {
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(s.buf[s.p:])
+			s.p += size
+			n += utf8.EncodeRune(dst[n:], r)
+			continue
+		case c == '\\':
+			if r, size := unescape(s.buf[s.p:]); size > 0 {
+				s.p += size
+				n += utf8.EncodeRune(dst[n:], r)
+				continue
+			}
+		}
+		break
+	}
+	return n
 }
 
 func (t *textReader) put(dst []byte, r rune) int {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/cellard/cellard/protocol/zmtp"
@@ -277,13 +276,20 @@ func (v Value) Unquote(limit int64) (string, error) {
 			return string(said), nil
 		}
 	}
-	var b strings.Builder
-	b.Grow(int(v.size))
-	_, err := io.Copy(&b, v.Text())
-	if err != nil {
-		return "", err
+	b := make([]byte, 0, v.size)
+	for text := (&textReader{s: v.scan()}); ; {
+		if len(b) == cap(b) { // bytes to be mended make it longer
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := text.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if err == io.EOF {
+			return string(b), nil
+		}
+		if err != nil {
+			return "", err
+		}
 	}
-	return b.String(), nil
 }
 
 // verbatim is what is between the quotes of a string that says no more than it
