@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	width    = 78
-	maxCell  = 20 // runes of one cell of a table
-	maxTrace = 3  // lines of a traceback's end
+	width   = 78
+	maxCell = 20 // runes of one cell of a table
 )
 
 // printer shows the conversation: in colours on a terminal, else as plain text.
@@ -67,11 +66,16 @@ func (p *printer) streams(x *api.Execution) {
 	fmt.Fprint(p.w, endLine(x.Stdout), p.paint("31", endLine(x.Stderr)))
 }
 
-// ending says how the cell ended; of an error the end of its traceback.
+// ending says how the cell ended; of an error where in the cell, and what.
 func (p *printer) ending(x *api.Execution) {
 	if e := x.Error; e != nil {
-		lines := strings.Split(strings.TrimSpace(e.Traceback), "\n")
-		fmt.Fprintln(p.w, p.paint("31", strings.Join(lines[max(0, len(lines)-maxTrace):], "\n")))
+		for _, part := range strings.Split(e.Traceback, "\n\n") {
+			if i := strings.Index(part, "Cell In"); i >= 0 {
+				fmt.Fprintln(p.w, p.paint("31", part[i:]))
+				break
+			}
+		}
+		fmt.Fprintln(p.w, p.paint("31", strings.TrimSuffix(e.Name+": "+e.Value, ": ")))
 	}
 	usage := ""
 	if x.Usage != nil && x.Usage.CPUMs != nil {

@@ -93,9 +93,9 @@ for row, y in enumerate(columns):
                 ax.hist(some[x].dropna(), bins=20, alpha=0.6, label=species)
             else:
                 ax.scatter(some[x], some[y], s=6)
-        ax.set(xlabel=x if row == 3 else "", ylabel=y if column == 0 else "")
-axes[0, 0].legend()
-fig.tight_layout()`,
+        ax.set(xlabel=x, ylabel="penguins" if x == y else y)
+fig.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncols=3)
+fig.tight_layout(rect=(0, 0, 1, 0.98))`,
 		check: byRef},
 }
 
