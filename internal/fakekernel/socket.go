@@ -242,7 +242,7 @@ func header(flags byte, size uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{flags | long}, size)
 }
 
-// message marshals a message's frames.
+// marshal puts a message on the wire.
 func marshal(frames [][]byte) []byte {
 	var b []byte
 	for i, f := range frames {
