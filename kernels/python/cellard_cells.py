@@ -14,7 +14,7 @@ class Surroundings:
     def __init__(self, metadata):
         given = (metadata or {}).get("cellard") or {}
         self._env = given.get("env") or {}
-        self._cwd = given.get("cwd")
+        self._cwd = given.get("cwd") or None
         self._before = {}  # by name: the value that was there, or None
         self._home = None  # the old directory, as a descriptor
         self._went = None  # the new one, as os.stat tells it

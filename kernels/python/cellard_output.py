@@ -14,6 +14,7 @@ writer that is faster than the reader waits.
 import codecs
 import collections
 import contextvars
+import functools
 import io
 import os
 import threading
@@ -114,18 +115,26 @@ class Outbox:
             self._wait_for_room()
 
     def post(self):
-        """Send what there is, before any message that is scheduled after this."""
+        """Send what there is, and nothing that is written later, before any message
+        that is scheduled after this: a display, or clear_output, lies between them."""
         if self._waiting and not self.child:
-            self._thread.schedule(self._send)
+            self._thread.schedule(functools.partial(self._send, self._mark()))
+
+    def _mark(self):
+        mark = object()
+        with self._lock:
+            self._items.append(mark)
+        return mark
 
     def flush(self):
         """Send what there is, and return once it is on its way."""
         if self.child or not self._waiting:
             return
         done = threading.Event()
+        mark = self._mark()
 
         def send():
-            self._send()
+            self._send(mark)
             done.set()
 
         self._thread.schedule(send)
@@ -141,16 +150,17 @@ class Outbox:
             self._sent.clear()
             if not self._sent.wait(0.1):
                 # An interrupt may have come between put's notes and its scheduling.
-                self._thread.schedule(self._send)
+                self.post()
 
     def _send_later(self):
         # By way of the queue of the iopub thread, not straight from the timer: a
         # display that was scheduled before the text has to go out before it.
         self._thread.io_loop.call_later(PAUSE, self._thread.schedule, self._send)
 
-    def _send(self):
+    def _send(self, mark=None):
+        """Send what waits before the mark; with none, before the first that is there."""
         with self._lock:
-            items, self._items = self._items, collections.deque()
+            items = self._take(mark)
             self._timer = self._hurried = False
         for name, parent, texts in _runs(items):
             for piece in _pieces(texts):
@@ -160,6 +170,26 @@ class Outbox:
                     with self._lock:
                         self._waiting -= len(piece)
                     self._sent.set()
+        with self._lock:
+            # What was written after a mark has to find its own way.
+            more = mark is not None and bool(self._items) and not self._timer
+            self._timer = self._timer or more
+        if more:
+            self._send_later()
+
+    def _take(self, mark):
+        taken = []
+        if mark is not None and mark not in self._items:
+            return taken  # a later one's sending took it along
+        while self._items:
+            item = self._items[0]
+            if isinstance(item, tuple):
+                taken.append(self._items.popleft())
+            elif mark is None:
+                break  # what is scheduled for this one goes on from here
+            elif self._items.popleft() is mark:
+                break
+        return taken
 
     def _send_one(self, name, parent, text):
         if self._thread.closed:
