@@ -17,8 +17,12 @@ type Decoder struct {
 // Write returns the text of p and of what an earlier Write kept back. It keeps
 // back at most three bytes: those of a character that p ends in the middle of.
 func (d *Decoder) Write(p []byte) string {
-	if d.n == 0 && utf8.Valid(p) {
-		return string(p)
+	if d.n == 0 {
+		n := len(p) - unfinishedLen(p)
+		if utf8.Valid(p[:n]) {
+			d.n = copy(d.carry[:], p[n:])
+			return string(p[:n])
+		}
 	}
 	var b strings.Builder
 	b.Grow(d.n + len(p))
@@ -69,6 +73,19 @@ func writeSequence(b *strings.Builder, p []byte, state sequenceState) {
 	} else {
 		b.WriteRune(utf8.RuneError)
 	}
+}
+
+// unfinishedLen is how many bytes at the end of p begin a character and don't end it.
+func unfinishedLen(p []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(p); n++ {
+		if utf8.RuneStart(p[len(p)-n]) {
+			if size, state := sequence(p[len(p)-n:]); state == cut && size == n {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 // validPrefix is the length of the valid UTF-8 that p begins with.
