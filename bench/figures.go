@@ -173,9 +173,9 @@ func pngFigure(e *env) ([]row, error) {
 	const prepare = `import random, struct, zlib
 from IPython.display import Image, display
 def chunk(t, d): return struct.pack('>I', len(d)) + t + d + struct.pack('>I', zlib.crc32(t + d))
-raw = random.Random(1).randbytes(2580 * 7741)
-raw = b''.join(b'\0' + raw[i * 7740:(i + 1) * 7740] for i in range(2580))
-png = b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 2580, 2580, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(raw, 0)) + chunk(b'IEND', b'')`
+raw = random.Random(1).randbytes(2600 * 7800)
+raw = b''.join(b'\0' + raw[i * 7800:(i + 1) * 7800] for i in range(2600))
+png = b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 2600, 2600, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(raw, 0)) + chunk(b'IEND', b'')`
 	const code = "display(Image(png))"
 	a, err := e.startAgent()
 	if err != nil {
