@@ -1,0 +1,214 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// call is one request: its body, read whole, and what its path names.
+type call struct {
+	w    *response
+	r    *http.Request
+	body []byte
+	id   string
+	file string
+}
+
+// ServeHTTP answers one request. A handler's error becomes the answer; a panic in
+// one is logged, and costs this request alone.
+func (s *Server) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
+	c := &call{w: &response{ResponseWriter: hw}, r: r}
+	start := time.Now()
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			s.log.Error("a request's handler panicked", "method", r.Method, "path", quote(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
+			s.fail(c, api.Errorf(api.CodeInternal, "the agent failed in answering this request").
+				WithHint("its log has the details; please report it"))
+		}
+		if s.log.Enabled(r.Context(), slog.LevelDebug) {
+			s.log.Debug("request", "method", r.Method, "path", quote(r.URL.Path), "status", c.w.status,
+				"bytes", c.w.bytes, "ms", time.Since(start).Milliseconds(), "peer", peerOf(r))
+		}
+	}()
+	if err := s.answer(c); err != nil {
+		s.fail(c, err)
+	}
+}
+
+// answer is all that happens before a resource's own code: who asks, what for, and
+// the body.
+func (s *Server) answer(c *call) error {
+	h := c.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	conn := connOf(c.r)
+	// What is left unread of a body is read by net/http after the answer: a peer
+	// that sends it by the drop must not hold the connection.
+	c.bodyDeadline(s.o.HeaderTimeout)
+	if conn.gate.l.token && !s.tokenIs(c.r) {
+		h.Set("WWW-Authenticate", `Bearer realm="cellard"`)
+		h.Set("Connection", "close")
+		return api.Errorf(api.CodeUnauthorized, "a bearer token is missing or wrong").
+			WithHint("send Authorization: Bearer TOKEN, with the token that the agent was started with")
+	}
+	conn.authorized.Store(true)
+	if conn.spare {
+		h.Set("Connection", "close")
+		if c.r.URL.Path != healthPath && c.r.URL.Path != metricsPath {
+			return errTooMany(s.o.MaxConnections)
+		}
+	}
+	route, vars, refusal := s.find(c.r.Method, c.r.URL.EscapedPath())
+	if refusal != nil {
+		if allow := vars["allow"]; allow != "" {
+			h.Set("Allow", allow)
+		}
+		return refusal
+	}
+	var err error
+	if c.body, err = s.readBody(c); err != nil {
+		return err
+	}
+	c.id, c.file = vars["id"], vars["file"]
+	return route.handler(s, c)
+}
+
+// tokenIs compares in constant time; the hashes hide the token's length too.
+func (s *Server) tokenIs(r *http.Request) bool {
+	scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " ")
+	got, want := sha256.Sum256([]byte(strings.TrimSpace(token))), sha256.Sum256([]byte(s.o.Token))
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1 && ok && strings.EqualFold(scheme, "Bearer") && s.o.Token != ""
+}
+
+// readBody reads the whole body. Only then does net/http watch for the client going
+// away, which ends the request's context.
+func (s *Server) readBody(c *call) ([]byte, error) {
+	if e := c.r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, api.Errorf(api.CodeInvalidRequest, "a body with Content-Encoding %s is not taken", quote(e)).WithHint("send it as it is")
+	}
+	tooLarge := api.Errorf(api.CodeTooLarge, "the body is over %d bytes", s.o.MaxBody).
+		WithHint("send less, or write a file into the sandbox and let the cell read it; the bound is a setting, --max-body")
+	if c.r.ContentLength > s.o.MaxBody {
+		c.w.Header().Set("Connection", "close")
+		return nil, tooLarge
+	}
+	var b []byte
+	if c.r.ContentLength != 0 {
+		// The size that a client claims is not allocated before it has come.
+		var err error
+		b, err = io.ReadAll(&patient{r: http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, s.o.MaxBody), c: c, d: s.o.HeaderTimeout})
+		var over *http.MaxBytesError
+		switch {
+		case errors.As(err, &over):
+			return nil, tooLarge
+		case err != nil:
+			c.w.Header().Set("Connection", "close")
+			return nil, api.Errorf(api.CodeInvalidRequest, "the body broke off after %d bytes: %v", len(b), err)
+		}
+	}
+	c.bodyDeadline(0)
+	return b, nil
+}
+
+// bodyDeadline bounds the next read of the body; 0 is no bound, which the watch for
+// a client that goes away needs.
+func (c *call) bodyDeadline(d time.Duration) {
+	var t time.Time
+	if d > 0 {
+		t = time.Now().Add(d)
+	}
+	_ = http.NewResponseController(c.w.ResponseWriter).SetReadDeadline(t)
+}
+
+// patient gives each read its own deadline.
+type patient struct {
+	r io.Reader
+	c *call
+	d time.Duration
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	p.c.bodyDeadline(p.d)
+	return p.r.Read(b)
+}
+
+// reply answers with JSON.
+func (c *call) reply(status int, v any) error {
+	b, err := api.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(b)+1))
+	c.w.WriteHeader(status)
+	_, _ = c.w.Write(append(b, '\n')) // a client that is gone needs no answer
+	return nil
+}
+
+// fail answers with an error. Where an answer has begun already it is cut off, so
+// that the client sees that it is not whole.
+func (s *Server) fail(c *call, err error) {
+	if c.w.status != 0 {
+		s.log.Debug("an answer broke off", "path", quote(c.r.URL.Path), "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	var e *api.Error
+	if !errors.As(err, &e) {
+		if c.r.Context().Err() == nil {
+			s.log.Error("a request failed", "method", c.r.Method, "path", quote(c.r.URL.Path), "error", err)
+		}
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			e = api.Errorf(api.CodeUnavailable, "the request was given up: %v", err)
+		} else {
+			e = api.Errorf(api.CodeInternal, "%v", err)
+		}
+	}
+	status := e.HTTPStatus()
+	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
+		c.w.Header().Set("Retry-After", "1")
+	}
+	if err := c.reply(status, api.ErrorBody{Error: e}); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// response remembers what was answered.
+type response struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// Unwrap is for http.ResponseController.
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(b)
+	w.bytes += int64(n)
+	return n, err
+}

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// listenTCP listens on loopback, unless told otherwise. A cell can dial loopback as
+// the host can, so a token is asked for always.
+func listenTCP(address string, o ListenOptions) (*Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("want HOST:PORT, as in tcp://127.0.0.1:7520: %w", err)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1" // the name could be made to mean anything
+	}
+	ip, err := netip.ParseAddr(host)
+	if host != "" && err != nil {
+		return nil, fmt.Errorf("%q is no IP address", host)
+	}
+	if !o.TCPAny && !ip.IsLoopback() {
+		return nil, fmt.Errorf("%q is no loopback address: anyone who reaches it could try tokens, and they go over it in clear; --tcp-any allows it", host)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{Listener: l, address: "tcp://" + l.Addr().String(), token: true}, nil
+}
