@@ -20,7 +20,7 @@ type Base64Reader struct {
 	err     error
 }
 
-const base64Chunk = 32 << 10
+const base64Chunk = 16 << 10
 
 // NewBase64Reader returns a reader of what the base64 in r stands for. Its Read
 // fails where r holds anything else.
@@ -81,24 +81,38 @@ func (b *Base64Reader) fill() {
 
 // compact appends the letters of p to quads.
 func (b *Base64Reader) compact(p []byte) error {
-	for i, c := range p {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '+', c == '/':
-			if b.padding > 0 {
-				return fmt.Errorf("base64: data after its padding at byte %d", b.offset+int64(i))
-			}
-			b.quads = append(b.quads, c)
-		case c == ' ' || c == '\n' || c == '\r' || c == '\t':
-		case c == '=':
+	for i := 0; i < len(p); {
+		letters := 0
+		for letters < len(p)-i && base64Letter[p[i+letters]] {
+			letters++
+		}
+		if letters > 0 && b.padding > 0 {
+			return fmt.Errorf("base64: data after its padding at byte %d", b.offset+int64(i))
+		}
+		b.quads = append(b.quads, p[i:i+letters]...)
+		if i += letters; i == len(p) {
+			break
+		}
+		switch c := p[i]; c {
+		case ' ', '\n', '\r', '\t':
+		case '=':
 			if b.padding++; b.padding > 2 {
 				return fmt.Errorf("base64: too much padding at byte %d", b.offset+int64(i))
 			}
 		default:
 			return fmt.Errorf("base64: byte %#02x at byte %d is not of its alphabet", c, b.offset+int64(i))
 		}
+		i++
 	}
 	return nil
 }
+
+var base64Letter = func() (is [256]bool) {
+	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") {
+		is[c] = true
+	}
+	return is
+}()
 
 func (b *Base64Reader) checkEnd() error {
 	odd := len(b.quads) % 4

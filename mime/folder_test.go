@@ -131,6 +131,20 @@ func TestFoldIsBounded(t *testing.T) {
 	}
 }
 
+// TestFoldGap fills the line by moving the cursor, where the room ends.
+func TestFoldGap(t *testing.T) {
+	for n := range 5 {
+		in := strings.Repeat("x", maxLine-3) + "\r\x1b[A\x1b[" + strings.Repeat("9", n) + "C" + "y\x1b[A\x1b[99999C" + "z\n"
+		want := fold(in)
+		if got := fold(strings.Split(in, "")...); got != want {
+			t.Errorf("%d: got %d bytes, want %d", n, len(got), len(want))
+		}
+		if strings.Count(want, "\x1b[A") != 2 || !strings.HasSuffix(want, "z\n") {
+			t.Errorf("%d: %q", n, want[max(0, len(want)-80):])
+		}
+	}
+}
+
 // TestFoldLongBar redraws a coloured bar more often than maxLine has room for.
 func TestFoldLongBar(t *testing.T) {
 	var f Folder

@@ -63,9 +63,7 @@ func (l *line) write(text string) (int, lineState) {
 			l.sequence(text[pos : pos+n])
 			pos += n
 		default:
-			r, n := utf8.DecodeRuneInString(text[pos:])
-			l.put(r)
-			pos += n
+			pos += l.put(text[pos:])
 		}
 		if l.size > maxLine {
 			// Much of size may have been overwritten.
@@ -77,29 +75,44 @@ func (l *line) write(text string) (int, lineState) {
 	return len(text), lineOpen
 }
 
-func (l *line) put(r rune) {
+// put writes the characters that text begins with, up to the next that acts or
+// as far as there is room, and returns their length.
+func (l *line) put(text string) int {
 	for l.cursor > len(l.cells) {
 		l.cells = append(l.cells, cell{r: ' '})
 		l.size++
 	}
-	c := cell{r: r}
-	switch {
-	case l.marks != "":
-		c.attr = &attr{style: l.style, marks: l.marks}
+	if l.size > maxLine {
+		return 0
+	}
+	if l.attr == nil && l.style != "" {
+		l.attr = &attr{style: l.style}
+	}
+	a := l.attr
+	if l.marks != "" {
+		a = &attr{style: l.style, marks: l.marks}
 		l.marks = ""
-	case l.style != "":
-		if l.attr == nil {
-			l.attr = &attr{style: l.style}
+	}
+	pos := 0
+	for pos < len(text) && l.size <= maxLine {
+		r, n := rune(text[pos]), 1
+		if r == '\n' || r == '\r' || r == '\b' || r == esc {
+			break
 		}
-		c.attr = l.attr
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(text[pos:])
+		}
+		if l.cursor == len(l.cells) {
+			l.cells = append(l.cells, cell{r, a})
+		} else {
+			l.cells[l.cursor] = cell{r, a}
+		}
+		a = l.attr
+		l.cursor++
+		l.size += n
+		pos += n
 	}
-	if l.cursor == len(l.cells) {
-		l.cells = append(l.cells, c)
-	} else {
-		l.cells[l.cursor] = c
-	}
-	l.cursor++
-	l.size += utf8.RuneLen(r)
+	return pos
 }
 
 // sequence obeys an escape sequence that acts within the line, and keeps others.
