@@ -97,6 +97,12 @@ func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error
 	return specLaunch(language, spec, c.env), nil
 }
 
+// Has reports whether a name is a language's or an installed kernelspec's; it need
+// not be usable.
+func (c *Catalogue) Has(name string) bool {
+	return known(name) || find(Discover(SearchPath(c.env)), name) != nil
+}
+
 // Forget makes the catalogue look again for what runs a language: for a caller
 // whose kernel did not start.
 func (c *Catalogue) Forget(language string) {

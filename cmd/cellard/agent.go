@@ -1,0 +1,139 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/cellard/cellard/supervisor"
+)
+
+// agentFlags are the flags of every command that has a Manager.
+type agentFlags struct {
+	o          supervisor.Options
+	runtimeDir string
+	logLevel   slog.Level
+}
+
+func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
+	a := &agentFlags{}
+	o := &a.o
+	fs.StringVar(&o.Workspace, "workspace", defaultWorkspace(), "`DIR` where contexts start, and where .runtime/ is made")
+	fs.StringVar(&a.runtimeDir, "runtime-dir", defaultRuntimeDir(), "`DIR` for sockets and connection files; each agent makes its own directory in it")
+	fs.StringVar(&o.User, "user", "", "`ACCOUNT` or uid that cells run as, when the agent is root (default "+supervisor.DefaultUser+" where there is such an account, else nobody)")
+	fs.StringVar(&o.Python, "python", "", "`COMMAND` that starts Python, as in \"uv run python\" (default: looked for)")
+	durationVar(fs, &o.StartTimeout, "start-timeout", 60*time.Second, "`TIME` that a kernel's start may take")
+	durationVar(fs, &o.InterruptGrace, "interrupt-grace", 10*time.Second, "`TIME` from a cell's interrupt to the kernel's end")
+	durationVar(fs, &o.DisconnectGrace, "disconnect-grace", 2*time.Second, "`TIME` without a reader before a cell is interrupted")
+	durationVar(fs, &o.ShutdownGrace, "shutdown-grace", 3*time.Second, "`TIME` for running cells to end when the agent is stopped")
+	countVar(fs, &o.MaxQueue, "max-queue", 128, "`N` cells may wait in a context")
+	countVar(fs, &o.MaxContexts, "max-contexts", 64, "`N` contexts may be there")
+	durationVar(fs, &o.Retention, "retention", 10*time.Minute, "`TIME` that an execution is kept after its end")
+	sizeVar(fs, &o.RetentionBytes, "retention-memory", 32<<20, "`SIZE` of memory for ended executions together")
+	sizeVar(fs, &o.Quota, "store-quota", 2<<30, "`SIZE` of the files of all refs and overflows together")
+	sizeVar(fs, &o.SpoolLimit, "spool-limit", 1<<30, "`SIZE` of one overflow file")
+	sizeVar(fs, &o.Limits.Inline, "inline-limit", 48<<10, "`SIZE` of a value in data, past which it is a ref")
+	sizeVar(fs, &o.Limits.InlineTable, "table-limit", 256<<10, "the same `SIZE` for a table")
+	sizeVar(fs, &o.Limits.InlineResults, "results-limit", 4<<20, "the same `SIZE` for all results of an execution")
+	sizeVar(fs, &o.Limits.Stream, "stream-limit", 1<<20, "`SIZE` of stdout, and of stderr, in an execution, past which it overflows")
+	fs.TextVar(&a.logLevel, "log-level", level, "`LEVEL` of the log on stderr: debug, info, warn or error")
+	return a
+}
+
+// manager makes the Manager that the flags describe. The caller shuts it down.
+func (a *agentFlags) manager(log *slog.Logger) (*supervisor.Manager, error) {
+	dir, err := makeRuntimeDir(a.runtimeDir)
+	if err != nil {
+		return nil, fmt.Errorf("runtime directory: %w", err)
+	}
+	a.o.RuntimeDir, a.o.Logger = dir, log
+	if self, err := os.Executable(); err == nil {
+		a.o.Keeper = []string{self, "keeper"}
+	}
+	m, err := supervisor.NewManager(a.o)
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	return m, nil
+}
+
+func defaultWorkspace() string {
+	if isDir("/workspace") {
+		return "/workspace"
+	}
+	return "."
+}
+
+// userRuntimeDir is $XDG_RUNTIME_DIR, where it is the user's. Root has none: cells of
+// another user could not reach what lies in it.
+func userRuntimeDir() string {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if os.Getuid() == 0 || !filepath.IsAbs(dir) || owned(dir) != nil {
+		return ""
+	}
+	return dir
+}
+
+func defaultRuntimeDir() string {
+	if os.Getuid() == 0 && isDir("/run") {
+		return "/run/cellard"
+	}
+	if dir := userRuntimeDir(); dir != "" {
+		return filepath.Join(dir, "cellard")
+	}
+	return filepath.Join(os.TempDir(), "cellard-"+strconv.Itoa(os.Getuid()))
+}
+
+// makeRuntimeDir makes the agent's own directory in base. When the agent is root, cells
+// of another user must be able to go through both, though not to list them.
+func makeRuntimeDir(base string) (string, error) {
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return "", err
+	}
+	mode := os.FileMode(0o700)
+	if os.Getuid() == 0 {
+		mode = 0o711
+	}
+	if !isDir(base) {
+		if err := os.MkdirAll(base, mode); err != nil {
+			return "", err
+		}
+		if err := os.Chmod(base, mode); err != nil { // whatever the umask is
+			return "", err
+		}
+	}
+	if err := owned(base); err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp(base, "agent-")
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, mode)
+}
+
+// owned checks that dir is a directory of ours that no one else can write to: in
+// /tmp another could have made it.
+func owned(dir string) error {
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || !fi.IsDir() || int(st.Uid) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s must be a directory of uid %d that only it can write to", dir, os.Geteuid())
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	fi, err := os.Stat(path)
+	return err == nil && fi.IsDir()
+}

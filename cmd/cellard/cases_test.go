@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cellard/cellard/internal/cases"
+	"github.com/cellard/cellard/internal/pythons"
+)
+
+// caseFiles are the files of testdata/cases that the kernels which the agent brings
+// can pass.
+var caseFiles = []string{"python.json"}
+
+// TestCases runs every case on the binary as it is released, at both ends of the
+// range of ipykernels.
+func TestCases(t *testing.T) {
+	binary := buildBinary(t)
+	for _, p := range pythons.All(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			agent := cases.Dial(startAgent(t, binary, p.Path))
+			for _, file := range caseFiles {
+				all, err := cases.Load(filepath.Join("..", "..", "testdata", "cases", file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i, c := range all {
+					t.Run(c.Language+"/"+c.Name, func(t *testing.T) {
+						t.Parallel()
+						id := fmt.Sprintf("case-%s-%d", strings.TrimSuffix(file, ".json"), i)
+						for _, fault := range agent.Run(t.Context(), c, id, openDir(t, 0o777)) {
+							t.Error(fault)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// buildBinary builds the agent as a release is: static.
+func buildBinary(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(openDir(t, 0o755), "cellard")
+	c := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// startAgent starts cellard serve with a workspace of its own and returns its
+// socket. At the test's end the agent is asked to stop, and must do so well.
+func startAgent(t *testing.T, binary, python string) (socket string) {
+	t.Helper()
+	dir := openDir(t, 0o755)
+	socket = filepath.Join(dir, "agent.sock")
+	c := exec.Command(binary, "serve", "--listen", "unix://"+socket, "--workspace", dir,
+		"--runtime-dir", filepath.Join(dir, "run"), "--python", python, "--log-level", "warn")
+	var log lockedBuffer
+	c.Stdout, c.Stderr = &log, &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	t.Cleanup(func() {
+		if err := c.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Errorf("the agent ended with %v", err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the agent doesn't stop")
+			_ = c.Process.Kill()
+			<-ended
+		}
+		if t.Failed() {
+			t.Logf("the agent's log:\n%s", log.String())
+		}
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if err := healthy(socket); err == nil {
+			return socket
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the agent doesn't serve: %v\n%s", err, log.String())
+		}
+	}
+}
+
+func healthy(socket string) error {
+	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", socket)
+	}}
+	res, err := (&http.Client{Transport: tr, Timeout: 10 * time.Second}).Get("http://agent/v1/health")
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("health: %s", res.Status)
+	}
+	return nil
+}
+
+// openDir makes a directory of that mode, which is removed with the test. Unlike
+// t.TempDir's, it can be entered by the user that cells run as.
+func openDir(t *testing.T, mode os.FileMode) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "cellard-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := os.Chmod(dir, mode); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// newFlags makes a command's flag set. The flags are read by parse.
+func newFlags(name string) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard) // parse says what is wrong, and help is no error
+	return fs
+}
+
+// parse reads args, then the environment for each flag that args does not set. It
+// returns false, and the exit code, where the command is not to go on. maxArgs is
+// how many arguments may follow the flags.
+func parse(fs *flag.FlagSet, args []string, about string, maxArgs int) (code int, ok bool) {
+	err := fs.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		help(os.Stdout, fs, about)
+		return 0, false
+	}
+	if err == nil && fs.NArg() > maxArgs {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(maxArgs))
+	}
+	if err == nil {
+		err = fromEnvironment(fs)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cellard %s: %v\nrun cellard %s --help for its flags\n", fs.Name(), err, fs.Name())
+		return 2, false
+	}
+	return 0, true
+}
+
+func fromEnvironment(fs *flag.FlagSet) error {
+	given := map[string]bool{}
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var err error
+	fs.VisitAll(func(f *flag.Flag) {
+		v := os.Getenv(variable(f.Name))
+		if v == "" || given[f.Name] || err != nil {
+			return
+		}
+		if e := fs.Set(f.Name, v); e != nil {
+			err = fmt.Errorf("%s=%q: %w", variable(f.Name), v, e)
+		}
+	})
+	return err
+}
+
+// variable is the environment variable of a flag.
+func variable(name string) string {
+	return "CELLARD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
+func help(w io.Writer, fs *flag.FlagSet, about string) {
+	fmt.Fprintf(w, "%s\n\nEvery flag has an environment variable: --max-body is %s.\n\nFlags:\n", strings.TrimSpace(about), variable("max-body"))
+	fs.VisitAll(func(f *flag.Flag) {
+		value, text := flag.UnquoteUsage(f)
+		dashes := "--"
+		if len(f.Name) == 1 {
+			dashes = "-"
+		}
+		fmt.Fprintf(w, "  %s%s %s\n        %s", dashes, f.Name, value, strings.ReplaceAll(text, "\n", "\n        "))
+		if f.DefValue != "" && f.DefValue != "false" {
+			fmt.Fprintf(w, " (default %s)", f.DefValue)
+		}
+		fmt.Fprintln(w)
+	})
+}
+
+// list is a flag that may be repeated, or hold several values with commas or
+// spaces between them.
+type list[T any] struct {
+	values *[]T
+	parse  func(string) (T, error)
+}
+
+func (l list[T]) String() string {
+	if l.values == nil {
+		return ""
+	}
+	var s []string
+	for _, v := range *l.values {
+		s = append(s, fmt.Sprint(v))
+	}
+	return strings.Join(s, ",")
+}
+
+func (l list[T]) Set(s string) error {
+	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' }) {
+		v, err := l.parse(word)
+		if err != nil {
+			return err
+		}
+		*l.values = append(*l.values, v)
+	}
+	return nil
+}
+
+// positive is a flag that must be above zero.
+type positive[T int | int64 | time.Duration] struct {
+	value *T
+	parse func(string) (T, error)
+	print func(T) string
+}
+
+func (p positive[T]) String() string {
+	if p.value == nil {
+		return ""
+	}
+	return p.print(*p.value)
+}
+
+func (p positive[T]) Set(s string) error {
+	v, err := p.parse(s)
+	if err != nil {
+		return err
+	}
+	if v <= 0 {
+		return fmt.Errorf("must be above zero")
+	}
+	*p.value = v
+	return nil
+}
+
+func durationVar(fs *flag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+	*p = value
+	fs.Var(positive[time.Duration]{p, time.ParseDuration, shortDuration}, name, usage)
+}
+
+// shortDuration writes 1m0s as 1m.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func countVar(fs *flag.FlagSet, p *int, name string, value int, usage string) {
+	*p = value
+	fs.Var(positive[int]{p, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return 0, fmt.Errorf("%q is no number", s)
+		}
+		return n, nil
+	}, strconv.Itoa}, name, usage)
+}
+
+func sizeVar(fs *flag.FlagSet, p *int64, name string, value int64, usage string) {
+	*p = value
+	fs.Var(positive[int64]{p, parseSize, printSize}, name, usage)
+}
+
+var units = []string{"KiB", "MiB", "GiB", "TiB"}
+
+// parseSize reads bytes: 65536, 64KiB, 1.5GiB; K, KB and k are taken for KiB.
+func parseSize(s string) (int64, error) {
+	number := strings.TrimRight(s, "kKmMgGtTiIbB ")
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || n < 0 || n > 1<<50 {
+		return 0, fmt.Errorf("%q is no size; want one as 64KiB or 2GiB", s)
+	}
+	unit := strings.ToLower(strings.TrimSpace(s[len(number):]))
+	if unit == "" || unit == "b" {
+		return int64(n), nil
+	}
+	for i, u := range units {
+		u = strings.ToLower(u)
+		if unit == u || unit == u[:1] || unit == u[:1]+"b" {
+			n *= float64(int64(1) << (10 * (i + 1)))
+			if n > 1<<60 {
+				break
+			}
+			return int64(n), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no size; want one as 64KiB or 2GiB", s)
+}
+
+func printSize(n int64) string {
+	unit := ""
+	for _, u := range units {
+		if n == 0 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, u
+	}
+	return strconv.FormatInt(n, 10) + unit
+}

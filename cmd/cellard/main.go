@@ -1,0 +1,61 @@
+// Command cellard is the agent that runs cells in long-lived kernels for a host: see
+// cellard --help, and docs/. Each subcommand is a file; what they do is in the
+// packages that they call.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+// command is a subcommand. run returns the exit code: 0, 1 for what went wrong, 2
+// for what was asked wrongly.
+type command struct {
+	name  string
+	about string // empty hides it from the help
+	run   func(args []string) int
+}
+
+func commands() []command {
+	return []command{
+		{"serve", "serve the host API", serve},
+		{"run", "run one cell and print what it puts out", runCell},
+		{"version", "print the version", printVersion},
+		{"keeper", "", keep},
+	}
+}
+
+func main() { os.Exit(dispatch(os.Args[1:])) }
+
+func dispatch(args []string) int {
+	if len(args) == 0 {
+		usage(os.Stderr)
+		return 2
+	}
+	switch args[0] {
+	case "-h", "-help", "--help", "help":
+		usage(os.Stdout)
+		return 0
+	case "-version", "--version":
+		return printVersion(nil)
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(args[1:])
+		}
+	}
+	fmt.Fprintf(os.Stderr, "cellard: there is no command %q\n\n", args[0])
+	usage(os.Stderr)
+	return 2
+}
+
+func usage(w io.Writer) {
+	fmt.Fprint(w, "cellard runs cells in long-lived kernels, for a host outside the sandbox.\n\nUsage: cellard COMMAND [flags]\n\n")
+	for _, c := range commands() {
+		if c.about != "" {
+			fmt.Fprintf(w, "  %-9s %s\n", c.name, c.about)
+		}
+	}
+	fmt.Fprint(w, "\ncellard COMMAND --help tells a command's flags.\n")
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cellard/cellard/server"
+)
+
+// tokenVariable holds the token itself: an argument could be seen by every process.
+const tokenVariable = "CELLARD_TOKEN"
+
+// maxToken bounds a token file.
+const maxToken = 4 << 10
+
+// tokenFor returns the bearer token for the listeners that ask for one: what the
+// file or the environment has, or a new one, which it writes to the runtime
+// directory, under the first such listener's port.
+func tokenFor(listeners []*server.Listener, file, runtimeDir string, log *slog.Logger) (string, error) {
+	given := os.Getenv(tokenVariable)
+	// The environment is inherited by what the agent starts.
+	if err := os.Unsetenv(tokenVariable); err != nil {
+		return "", err
+	}
+	if file != "" {
+		return readToken(file, log)
+	}
+	if given != "" {
+		return checkToken(given, tokenVariable)
+	}
+	for _, l := range listeners {
+		if !l.NeedsToken() {
+			continue
+		}
+		_, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil {
+			return "", err
+		}
+		token := rand.Text() + rand.Text()
+		path := filepath.Join(runtimeDir, "token-"+port)
+		if err := writeToken(path, token); err != nil {
+			return "", fmt.Errorf("writing the token: %w", err)
+		}
+		log.Info("a token was made for TCP", "file", path)
+		return token, nil
+	}
+	return "", nil
+}
+
+func readToken(file string, log *slog.Logger) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	defer f.Close()
+	if fi, err := f.Stat(); err == nil && fi.Mode().Perm()&0o044 != 0 {
+		log.Warn("others can read the token file, cells perhaps too", "file", file, "mode", fmt.Sprintf("%o", fi.Mode().Perm()))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	return checkToken(strings.TrimSpace(string(b)), file)
+}
+
+func checkToken(token, from string) (string, error) {
+	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", fmt.Errorf("%s: a token is one line of printable ASCII without spaces, of at most %d bytes", from, maxToken)
+	}
+	return token, nil
+}
+
+// writeToken replaces the file as a whole, so that no reader sees half of it, and no
+// link that lies there is followed.
+func writeToken(path, token string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".token-") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.WriteString(token + "\n"); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

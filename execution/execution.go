@@ -1,0 +1,334 @@
+package execution
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/store"
+)
+
+// Limits bound what one execution holds. A zero field stands for its default.
+type Limits struct {
+	Inline        int64 // bytes of JSON of one value kept in data; 48 KiB
+	InlineTable   int64 // the same for a table; 256 KiB
+	InlineResults int64 // the same for all results together; 4 MiB
+	Results       int   // how many results are kept; 100,000
+	Stream        int64 // bytes of stdout, and of stderr, kept inline; 1 MiB
+	Traceback     int   // bytes of a traceback; 64 KiB
+	LogMemory     int64 // bytes of the event log in memory; 2 MiB
+	LogDisk       int64 // bytes of the event log on disk; 64 MiB
+}
+
+func (l Limits) withDefaults() Limits {
+	def(&l.Inline, 48<<10)
+	def(&l.InlineTable, 256<<10)
+	def(&l.InlineResults, 4<<20)
+	def(&l.Results, 100_000)
+	def(&l.Stream, 1<<20)
+	def(&l.Traceback, 64<<10)
+	def(&l.LogMemory, 2<<20)
+	def(&l.LogDisk, 64<<20)
+	return l
+}
+
+func def[T int | int64 | time.Duration](p *T, v T) {
+	if *p == 0 {
+		*p = v
+	}
+}
+
+// Options say what an Execution is of.
+type Options struct {
+	ID, ContextID, Language string
+	Limits                  Limits
+	Store                   *store.Store
+	// Stdin holds the answers for a cell that asks.
+	Stdin *api.Stdin
+	// InterruptOnDisconnect calls Abandoned once no reader has been there for Grace
+	// (2 s when 0).
+	InterruptOnDisconnect bool
+	Grace                 time.Duration
+	Abandoned             func(*Execution)
+}
+
+// Execution is one cell's life. See the package's doc.
+type Execution struct {
+	o   Options
+	lim Limits
+	log *eventLog
+
+	mu      sync.Mutex
+	out     api.Execution // all but the streams and results, which are below
+	streams [2]*stream
+	results []*result
+	inline  int64 // bytes of results in data
+	pending pending
+	clear   bool // clear_output(wait=true) came, and no output since
+	began   time.Time
+	created time.Time
+	ended   time.Time
+	failure *api.Error
+	closed  bool
+	done    chan struct{}
+
+	readers int
+	keep    bool
+	grace   *time.Timer
+	answers []string
+	asking  bool
+}
+
+// New makes an Execution that waits to be run. The caller closes it.
+func New(o Options) *Execution {
+	e := &Execution{o: o, lim: o.Limits.withDefaults(), created: time.Now(), done: make(chan struct{})}
+	temp := func() (*os.File, error) { return o.Store.Temp() }
+	e.log = newEventLog(e.lim.LogMemory, e.lim.LogDisk, temp)
+	for i, name := range []string{"stdout", "stderr"} {
+		e.streams[i] = &stream{name: name, text: mime.NewHeadTail(int(e.lim.Stream))}
+	}
+	if o.Stdin != nil {
+		e.answers = append(e.answers, o.Stdin.Answers...)
+	}
+	e.out = api.Execution{ID: o.ID, ContextID: o.ContextID, Language: o.Language,
+		Status: api.StatusRunning, State: api.StateKept}
+	return e
+}
+
+// ID is the execution's id.
+func (e *Execution) ID() string { return e.o.ID }
+
+// ContextID is the id of the context that it runs in.
+func (e *Execution) ContextID() string { return e.o.ContextID }
+
+// Begin tells which kernel runs the cell: its generation, whether it was started
+// for this cell, and, where the kernel before it had died while idle, how.
+// It logs the start event.
+func (e *Execution) Begin(generation, count int, started bool, lost *api.Lost) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.out.Generation, e.out.ContextStarted, e.out.ExecutionCount = generation, started, count
+	if lost != nil {
+		e.out.State, e.out.Lost = api.StateLost, lost
+	}
+	e.began = time.Now()
+	e.out.QueuedMs = e.began.Sub(e.created).Milliseconds()
+	e.log.append(api.Event{K: api.KindStart, ID: e.o.ID, N: count}, false)
+}
+
+// Busy marks the moment from which the duration counts: the kernel's busy.
+func (e *Execution) Busy() {
+	e.mu.Lock()
+	e.began = time.Now()
+	e.mu.Unlock()
+}
+
+// Count sets the kernel's own execution count, once it has told it.
+func (e *Execution) Count(n int) {
+	e.mu.Lock()
+	e.out.ExecutionCount = n
+	e.mu.Unlock()
+}
+
+// Progress logs what is going on before the cell can run.
+func (e *Execution) Progress(text string) {
+	e.log.append(api.Event{K: api.KindProgress, Text: text}, false)
+}
+
+// At tells the context's generation of a cell that never ran.
+func (e *Execution) At(generation int) {
+	e.mu.Lock()
+	e.out.Generation = generation
+	e.mu.Unlock()
+}
+
+// LostBytes counts what is known to have come and could not be kept.
+func (e *Execution) LostBytes(n int64) {
+	e.mu.Lock()
+	e.out.LostBytes += n
+	e.mu.Unlock()
+}
+
+// Ending is what an execution came to.
+type Ending struct {
+	Status api.Status
+	// State is the state of the variables; empty leaves what Begin said.
+	State api.State
+	Lost  *api.Lost
+	// Error is set where the cell's own error, if it raised one, is to be replaced.
+	Error *api.CellError
+	// Incomplete marks an execution of which outputs may be missing: the kernel
+	// never sent one of its reply and its idle.
+	Incomplete bool
+	LostBytes  int64
+	Usage      *api.Usage
+	// NeverRan is set for a cell that was taken out of the queue.
+	NeverRan bool
+}
+
+// End is the end of an execution: the terminal events, exactly once. Later
+// calls do nothing.
+func (e *Execution) End(end Ending) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ended.IsZero() {
+		return
+	}
+	e.flush()
+	if end.Error != nil {
+		e.setError(end.Error)
+	}
+	e.finishStreams()
+	e.ended = time.Now()
+	e.out.Status, e.out.Incomplete = end.Status, end.Incomplete
+	e.out.LostBytes += end.LostBytes
+	e.out.Usage = end.Usage
+	if end.State != "" {
+		e.out.State = end.State
+	}
+	if end.Lost != nil {
+		e.out.Lost = end.Lost
+	}
+	if e.out.Status == api.StatusTimeout && e.out.State == api.StateLost {
+		e.out.Status = api.StatusLost // a timeout never comes with lost state
+	}
+	if end.NeverRan {
+		e.out.QueuedMs = e.ended.Sub(e.created).Milliseconds()
+	} else {
+		e.out.DurationMs = e.ended.Sub(e.began).Milliseconds()
+	}
+	e.log.append(api.Event{K: api.KindEnd, ID: e.o.ID, Status: e.out.Status, Ms: e.out.DurationMs}, false)
+	x := e.snapshot()
+	e.log.append(api.Event{K: api.KindExecution, Execution: &x}, true)
+	e.finish()
+}
+
+// Fail is the end of an execution whose code never ran, told as a refusal.
+func (e *Execution) Fail(err *api.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ended.IsZero() {
+		return
+	}
+	e.flush()
+	e.ended, e.failure = time.Now(), err
+	e.log.append(api.Event{K: api.KindFailure, Failure: err}, true)
+	e.finish()
+}
+
+func (e *Execution) finish() {
+	if e.grace != nil {
+		e.grace.Stop()
+	}
+	close(e.done)
+}
+
+// Done is closed at the end.
+func (e *Execution) Done() <-chan struct{} { return e.done }
+
+// Snapshot is the Execution as it is now, or the refusal that it ended with.
+func (e *Execution) Snapshot() (api.Execution, *api.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.failure != nil {
+		return api.Execution{}, e.failure
+	}
+	return e.snapshot(), nil
+}
+
+func (e *Execution) snapshot() api.Execution {
+	x := e.out
+	if e.ended.IsZero() && !e.began.IsZero() {
+		x.DurationMs = time.Since(e.began).Milliseconds()
+	}
+	x.Stdout, x.Stderr = e.streams[0].String(), e.streams[1].String()
+	x.Overflow = []api.Overflow{}
+	for _, s := range e.streams {
+		if s.info != nil {
+			x.Overflow = append(x.Overflow, *s.info)
+		}
+	}
+	x.Results = make([]api.Result, len(e.results))
+	for i, r := range e.results {
+		x.Results[i] = r.Result
+	}
+	return x
+}
+
+// Ended is when it ended; false while it has not.
+func (e *Execution) Ended() (time.Time, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ended, !e.ended.IsZero()
+}
+
+// Events follows the events after seq; 0 is from the start.
+func (e *Execution) Events(after int64) *Reader { return &Reader{log: e.log, after: after} }
+
+// Size is about how many bytes of memory it holds.
+func (e *Execution) Size() int64 {
+	n := e.log.size()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.streams {
+		n += min(s.text.Total(), e.lim.Stream)
+	}
+	return n + e.inline + int64(len(e.results))*256 + 4<<10
+}
+
+// Close forgets all it holds: readers get ErrFreed.
+func (e *Execution) Close() {
+	e.log.free()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	for _, r := range e.results {
+		r.Data, r.Refs = nil, nil
+	}
+	e.results = nil
+	for _, s := range e.streams {
+		s.text.Reset()
+		s.fold.Reset()
+		if s.over != nil && s.info == nil {
+			s.over.Discard()
+		}
+	}
+	if e.grace != nil {
+		e.grace.Stop()
+	}
+}
+
+// Attach counts a reader in. The returned function counts it out: gone says that
+// it went away, rather than got its answer while the cell goes on (then nobody's
+// absence interrupts the cell any more). It may be called once.
+func (e *Execution) Attach() (leave func(gone bool)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.readers++
+	if e.grace != nil {
+		e.grace.Stop()
+	}
+	return func(gone bool) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.readers--
+		if !gone {
+			e.keep = true
+		}
+		if e.readers > 0 || e.keep || !e.o.InterruptOnDisconnect || !e.ended.IsZero() {
+			return
+		}
+		grace := e.o.Grace
+		def(&grace, 2*time.Second)
+		e.grace = time.AfterFunc(grace, func() {
+			e.mu.Lock()
+			alone := e.readers == 0 && e.ended.IsZero()
+			e.mu.Unlock()
+			if alone && e.o.Abandoned != nil {
+				e.o.Abandoned(e)
+			}
+		})
+	}
+}

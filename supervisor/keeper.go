@@ -1,0 +1,99 @@
+package supervisor
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// keeper is the agent's end of a small process that outlives it: when the agent is
+// killed, Pdeathsig takes the kernels, and the keeper what they had started. It is
+// told each kernel's pid through a pipe, whose end tells it of the agent's. It is
+// started with the first kernel.
+type keeper struct {
+	argv      []string
+	mark, dir string
+
+	mu   sync.Mutex
+	pipe *os.File
+	proc *os.Process
+}
+
+func (k *keeper) watch(pid int)   { k.tell("+", pid) }
+func (k *keeper) unwatch(pid int) { k.tell("-", pid) }
+
+func (k *keeper) tell(sign string, pid int) {
+	if len(k.argv) == 0 {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.proc == nil {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return
+		}
+		defer r.Close()
+		k.proc, err = os.StartProcess(k.argv[0], append(k.argv[:len(k.argv):len(k.argv)], k.mark, k.dir), &os.ProcAttr{
+			Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{r, nil, nil},
+			Sys: &syscall.SysProcAttr{Setsid: true}})
+		if err != nil {
+			w.Close()
+			return
+		}
+		k.pipe = w
+	}
+	fmt.Fprintf(k.pipe, "%s%d\n", sign, pid)
+}
+
+// close lets the keeper end: nothing is left to be kept.
+func (k *keeper) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.proc != nil {
+		_, _ = k.pipe.WriteString("done\n")
+		k.pipe.Close()
+		_, _ = k.proc.Wait()
+	}
+}
+
+// Keeper is the keeper's main: it reads what the agent tells on r, and when that ends
+// without a goodbye it kills what the kernels have left behind and removes dir.
+func Keeper(r io.Reader, mark, dir string) {
+	pids := map[int]bool{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line := lines.Text()
+		if line == "done" {
+			return
+		}
+		n, err := strconv.Atoi(strings.TrimLeft(line, "+-"))
+		if err != nil || n <= 1 {
+			continue
+		}
+		if pids[n] = line[0] == '+'; !pids[n] {
+			delete(pids, n)
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		left := 0
+		for _, s := range allProcesses() {
+			if s.pid != os.Getpid() && s.state != 'Z' && (pids[s.session] || pids[s.pid] || hasMarkPrefix(s.pid, mark)) {
+				left++
+				_ = syscall.Kill(s.pid, sigKill)
+			}
+		}
+		if left == 0 {
+			break
+		}
+	}
+	if dir != "" {
+		_ = os.RemoveAll(dir)
+	}
+}

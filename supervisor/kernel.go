@@ -1,0 +1,303 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/environ"
+	"github.com/cellard/cellard/kernels"
+	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/protocol/jupyter"
+)
+
+// kernel is one kernel process and the sockets to it. It is never reconnected: at the
+// first sign of its end all of it is thrown away.
+type kernel struct {
+	*Process
+	client   *jupyter.Client
+	launch   *kernels.Launch
+	dir      string // its private directory, removed by close
+	mark     string // NAME=VALUE in the environment of all that comes from it
+	info     api.KernelInfo
+	displays execution.DisplayMap
+	helpers  map[int]uint64 // processes that are part of it: pid to start time
+	words    lastWords
+	oomsAt   int64
+	killedAs *api.Lost // why the agent killed it, if it did
+	killedAt time.Time
+}
+
+// startKernel starts what launch describes and returns once it answers. When ctx
+// ends first, or the process does, nothing is left of it and the error is an
+// *api.Error with the kernel's last words.
+func (m *Manager) startKernel(ctx context.Context, launch *kernels.Launch, cwd string, env map[string]string) (*kernel, error) {
+	n := m.kernels.Add(1)
+	dir := filepath.Join(m.o.RuntimeDir, fmt.Sprintf("k%d", n))
+	k := &kernel{launch: launch, dir: dir, mark: fmt.Sprintf("CELLARD_KERNEL=%s-%d", m.instance, n), oomsAt: oomKills()}
+	err := k.start(ctx, m, cwd, env)
+	if err == nil {
+		return k, nil
+	}
+	words := ""
+	if k.Process != nil {
+		k.killTree(k.mark)
+		k.waitDone()
+		m.keeper.unwatch(k.Pid())
+		k.takeWords()
+		words = k.words.String()
+		if sig, code := k.ended(); k.killedAs == nil && errors.Is(err, errEnded) {
+			err = fmt.Errorf("the kernel ended at its start (%s)", howEnded(sig, code))
+		}
+	}
+	k.close()
+	if ctx.Err() != nil && errors.Is(context.Cause(ctx), errStartTimeout) {
+		err = fmt.Errorf("the kernel did not answer within %v", m.o.StartTimeout)
+	}
+	e := api.Errorf(api.CodeKernelFailed, "%s: %v", launch.KernelName, err)
+	if words != "" {
+		e.Message += ":\n" + words
+	}
+	return nil, e.WithHint("run %q by hand to see what it lacks", strings.Join(launch.Argv, " "))
+}
+
+var (
+	errEnded        = errors.New("the kernel ended")
+	errStartTimeout = errors.New("start timeout")
+)
+
+func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[string]string) error {
+	if err := m.user.mkdir(k.dir); err != nil {
+		return err
+	}
+	for name, data := range k.launch.Files {
+		path := filepath.Join(k.dir, name)
+		if err := m.user.mkdir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := m.user.writeFile(path, data); err != nil {
+			return err
+		}
+	}
+	ci, release, err := k.connection()
+	if err != nil {
+		return err
+	}
+	defer release()
+	connFile := filepath.Join(k.dir, "connection.json")
+	if err := ci.WriteFile(connFile); err != nil {
+		return err
+	}
+	if err := m.user.own(connFile); err != nil {
+		return err
+	}
+	argv := make([]string, len(k.launch.Argv))
+	for i, a := range k.launch.Argv {
+		argv[i] = strings.NewReplacer("{connection_file}", connFile, "{dir}", k.dir).Replace(a)
+	}
+	if len(argv) == 0 {
+		return errors.New("its kernelspec has no argv")
+	}
+	vars := m.environ(k.launch.Env, env, k.mark)
+	if argv[0], err = environ.LookPath(vars, argv[0]); err != nil {
+		return err
+	}
+	attr := &os.ProcAttr{Dir: cwd, Env: vars, Sys: &syscall.SysProcAttr{Credential: m.user.credential}}
+	release()
+	if k.Process, err = m.spawn.Start(argv, attr); err != nil {
+		return err
+	}
+	m.keeper.watch(k.Pid())
+	if k.client, err = k.dial(ctx, ci, m); err != nil {
+		return err
+	}
+	info, err := k.ready(ctx)
+	if err != nil {
+		return err
+	}
+	k.info = info
+	k.helpers = map[int]uint64{}
+	for _, s := range family(k.Pid(), "") {
+		k.helpers[s.pid] = s.start
+	}
+	return nil
+}
+
+func (k *kernel) connection() (ci jupyter.ConnectionInfo, release func(), err error) {
+	if k.launch.Transport == "tcp" {
+		return jupyter.NewTCP()
+	}
+	ci, err = jupyter.NewIPC(k.dir)
+	return ci, func() {}, err
+}
+
+// dial connects the channels as soon as the kernel has bound them all.
+func (k *kernel) dial(ctx context.Context, ci jupyter.ConnectionInfo, m *Manager) (*jupyter.Client, error) {
+	wait := 2 * time.Millisecond
+	for {
+		if k.bound(ci) {
+			c, err := jupyter.Dial(ctx, ci, jupyter.ClientOptions{Spill: m.store.Temp, MaxMessage: m.o.MaxMessage})
+			if err == nil {
+				return c, nil
+			}
+			if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+		}
+		select {
+		case <-time.After(wait):
+			wait = min(wait+wait/4, 20*time.Millisecond)
+		case <-k.Done():
+			return nil, errEnded
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		k.takeWords()
+	}
+}
+
+// bound reports whether all the sockets' files are there; over tcp only a connection tells.
+func (k *kernel) bound(ci jupyter.ConnectionInfo) bool {
+	if ci.Transport != "ipc" {
+		return true
+	}
+	for _, ch := range []jupyter.Channel{jupyter.Shell, jupyter.IOPub, jupyter.Stdin, jupyter.Control, jupyter.Heartbeat} {
+		_, path := ci.Address(ch)
+		if _, err := os.Stat(path); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// ready waits until the kernel has answered on shell and on iopub, and ends early
+// when the process does.
+func (k *kernel) ready(ctx context.Context) (api.KernelInfo, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-k.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	info, err := k.client.Ready(ctx)
+	cancel()
+	<-ended
+	select {
+	case <-k.Done():
+		return api.KernelInfo{}, errEnded
+	default:
+	}
+	if err != nil {
+		return api.KernelInfo{}, err
+	}
+	return api.KernelInfo{Name: info.Implementation, Version: info.ImplementationVersion}, nil
+}
+
+// takeWords keeps the end of what the process itself wrote, for when it fails.
+func (k *kernel) takeWords() {
+	for _, r := range k.raw {
+		k.words.add(r.Drain())
+	}
+}
+
+// interrupt stops what the cell runs: by the kernelspec's way, and the processes that
+// were born since.
+func (k *kernel) interrupt(since moment) error {
+	var err error
+	if k.launch.InterruptMode == "message" {
+		err = k.client.Send(jupyter.Control, k.client.NewMessage("interrupt_request", struct{}{}))
+	} else {
+		k.Signal(os.Interrupt)
+	}
+	k.signalFamily(syscall.SIGINT, since, k.launch.InterruptMode != "message")
+	return err
+}
+
+// signalFamily signals the processes of the kernel's that were born since; with helpers
+// also those that are part of the kernel (a wrapper's child).
+func (k *kernel) signalFamily(sig syscall.Signal, since moment, helpers bool) {
+	for _, s := range family(k.Pid(), k.mark) {
+		start, helper := k.helpers[s.pid]
+		helper = helper && start == s.start
+		if helper && helpers || !helper && since.before(s) {
+			_ = syscall.Kill(s.pid, sig)
+		}
+	}
+}
+
+// nudge wakes a kernel whose interrupt takes effect only when its loop turns
+// (ipython/ipykernel#881).
+func (k *kernel) nudge() {
+	_ = k.client.Send(jupyter.Shell, k.client.NewMessage("kernel_info_request", struct{}{}))
+}
+
+// close frees all but the process, which must have ended.
+func (k *kernel) close() {
+	if k.client != nil {
+		_ = k.client.Close()
+	}
+	if k.Process != nil {
+		for _, r := range k.raw {
+			r.Close()
+		}
+	}
+	_ = os.RemoveAll(k.dir)
+}
+
+// lost tells how the kernel ended. Only after Done.
+func (k *kernel) lost() *api.Lost {
+	if k.killedAs != nil {
+		return k.killedAs
+	}
+	sig, code := k.ended()
+	l := &api.Lost{Reason: api.LostExit, Message: "the kernel ended by itself (" + howEnded(sig, code) + ")"}
+	if sig != 0 {
+		name := signalName(sig)
+		l.Reason, l.Signal = api.LostSignal, &name
+		l.Message = "the kernel was ended by " + name
+		if now := oomKills(); sig == syscall.SIGKILL && k.oomsAt >= 0 && now > k.oomsAt {
+			l.Reason, l.Message = api.LostOOM, "the system ran out of memory and ended the kernel"
+		}
+	} else {
+		l.ExitCode = &code
+	}
+	if w := k.words.String(); w != "" {
+		l.Message += "; its last words: " + w
+	}
+	return l
+}
+
+func howEnded(sig syscall.Signal, code int) string {
+	if sig != 0 {
+		return signalName(sig)
+	}
+	return fmt.Sprintf("exit code %d", code)
+}
+
+// lastWords keeps the end of a text.
+type lastWords struct{ b []byte }
+
+const lastWordsBytes = 4 << 10
+
+func (w *lastWords) add(b []byte) {
+	w.b = append(w.b, b[max(0, len(b)-lastWordsBytes):]...)
+	if n := len(w.b) - lastWordsBytes; n > 0 {
+		w.b = append(w.b[:0:0], w.b[n:]...)
+	}
+}
+
+func (w *lastWords) String() string {
+	return strings.TrimSpace(mime.StripANSI(strings.ToValidUTF8(string(w.b), "\uFFFD")))
+}

@@ -1,0 +1,225 @@
+package supervisor
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// procStat is what /proc/PID/stat tells of a process (proc(5)).
+type procStat struct {
+	pid, parent, session int
+	state                byte
+	start                uint64 // clock ticks since boot
+	childTicks           int64  // CPU time of the children that it waited for
+}
+
+// tick is the unit of /proc's times: USER_HZ is 100 on every architecture that Go runs on.
+const tick = 10 * time.Millisecond
+
+func readStat(pid int) (procStat, bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return procStat{}, false
+	}
+	return parseStat(pid, b)
+}
+
+// parseStat reads the fields after the command's name, which may hold anything.
+func parseStat(pid int, b []byte) (procStat, bool) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return procStat{}, false
+	}
+	f := strings.Fields(string(b[i+1:]))
+	if len(f) < 20 || len(f[0]) != 1 {
+		return procStat{}, false
+	}
+	num := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
+	return procStat{pid: pid, state: f[0][0], parent: int(num(1)), session: int(num(3)),
+		childTicks: num(13) + num(14), start: uint64(num(19))}, true
+}
+
+// allProcesses scans /proc.
+func allProcesses() []procStat {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1)
+	var all []procStat
+	for _, n := range names {
+		if pid, err := strconv.Atoi(n); err == nil {
+			if s, ok := readStat(pid); ok {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// children are the processes whose parent is pid, zombies too. /proc/PID/task/TID/children
+// is quicker than a scan, where the kernel has it (CONFIG_PROC_CHILDREN).
+func children(pid int) []procStat {
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if len(files) == 0 {
+		var found []procStat
+		for _, s := range allProcesses() {
+			if s.parent == pid {
+				found = append(found, s)
+			}
+		}
+		return found
+	}
+	var found []procStat
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		for _, w := range strings.Fields(string(b)) {
+			if n, err := strconv.Atoi(w); err == nil {
+				if s, ok := readStat(n); ok {
+					found = append(found, s)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// family is all that came from a kernel and lives: its descendants, the members of its
+// session, and the processes whose environment still has the kernel's mark (orphans
+// that made a session of their own). The kernel itself is not among them.
+func family(pid int, mark string) []procStat {
+	all := allProcesses()
+	in := map[int]bool{pid: true}
+	for grown := true; grown; {
+		grown = false
+		for _, s := range all {
+			if !in[s.pid] && in[s.parent] {
+				in[s.pid], grown = true, true
+			}
+		}
+	}
+	self := os.Getpid()
+	var found []procStat
+	for _, s := range all {
+		if s.pid == pid || s.pid == self || s.state == 'Z' || s.state == 'X' {
+			continue
+		}
+		if in[s.pid] || s.session == pid || hasMark(s.pid, mark) {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// hasMark reports whether the process was started with mark (NAME=VALUE) in its environment.
+func hasMark(pid int, mark string) bool {
+	return mark != "" && environHas(pid, func(v []byte) bool { return string(v) == mark })
+}
+
+// hasMarkPrefix reports whether a variable of its environment begins with mark.
+func hasMarkPrefix(pid int, mark string) bool {
+	return mark != "" && environHas(pid, func(v []byte) bool { return bytes.HasPrefix(v, []byte(mark)) })
+}
+
+func environHas(pid int, is func([]byte) bool) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for len(b) > 0 {
+		var v []byte
+		v, b, _ = bytes.Cut(b, []byte{0})
+		if is(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// moment tells the processes born after it from those before: by the start time, and
+// within the same tick by the process id, since ids are given out in order.
+type moment struct {
+	ticks   uint64
+	lastPid int
+}
+
+func now() moment {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
+	m := moment{ticks: uint64(time.Duration(ts.Nano()) / tick)}
+	// The last field of /proc/loadavg is the newest process id.
+	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if i := bytes.LastIndexByte(b, ' '); i >= 0 {
+			m.lastPid, _ = strconv.Atoi(strings.TrimSpace(string(b[i+1:])))
+		}
+	}
+	return m
+}
+
+func (m moment) before(s procStat) bool {
+	if s.start != m.ticks {
+		return s.start > m.ticks
+	}
+	return s.pid > m.lastPid
+}
+
+// cpuTime is the CPU time of a process and of the children that it has waited for
+// (the latter in ticks); false where it can't be told.
+func cpuTime(pid int) (time.Duration, bool) {
+	var ts unix.Timespec
+	// The CPU-time clock of a process: clock_getcpuclockid(3).
+	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
+		return 0, false
+	}
+	s, ok := readStat(pid)
+	if !ok {
+		return 0, false
+	}
+	return time.Duration(ts.Nano()) + time.Duration(s.childTicks)*tick, true
+}
+
+// resetPeak makes the process's peak memory count from now (proc(5), clear_refs).
+func resetPeak(pid int) bool {
+	return os.WriteFile("/proc/"+strconv.Itoa(pid)+"/clear_refs", []byte("5"), 0) == nil
+}
+
+// peakRSS is the peak resident size of a process in bytes; 0 where it can't be told.
+func peakRSS(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, ok := bytes.Cut(b, []byte("VmHWM:"))
+	if !ok {
+		return 0
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, _ := strconv.ParseInt(strings.Fields(string(line))[0], 10, 64)
+	return n << 10
+}
+
+// oomKills is how many processes the system's OOM killer has ended so far; -1
+// where it can't be told.
+func oomKills() int64 {
+	b, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return -1
+	}
+	_, rest, ok := bytes.Cut(b, []byte("\noom_kill "))
+	if !ok {
+		return -1
+	}
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, err := strconv.ParseInt(string(line), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}

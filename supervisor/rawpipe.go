@@ -1,0 +1,151 @@
+package supervisor
+
+import (
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// rawPipe reads one of the kernel's own stdout and stderr: what children, C
+// libraries and the runtime write past the protocol. Its goroutine takes what comes
+// into a bounded buffer and waits while that is full; Take empties it.
+type rawPipe struct {
+	f  *os.File
+	rc syscall.RawConn
+	wg sync.WaitGroup
+
+	ready chan struct{} // has one element when there is something to take
+
+	mu     sync.Mutex
+	space  *sync.Cond
+	buf    []byte
+	eof    bool
+	closed bool
+}
+
+// rawBytes bounds the buffer; pipeBytes is asked for the pipe itself, so that a
+// child that writes much waits less often.
+const (
+	rawBytes  = 512 << 10
+	pipeBytes = 256 << 10
+	readBytes = 64 << 10
+)
+
+func newRawPipe() (*rawPipe, *os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	rc, err := r.SyscallConn()
+	if err != nil {
+		r.Close()
+		w.Close()
+		return nil, nil, err
+	}
+	_ = rc.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
+	p := &rawPipe{f: r, rc: rc, ready: make(chan struct{}, 1)}
+	p.space = sync.NewCond(&p.mu)
+	return p, w, nil
+}
+
+func (p *rawPipe) start() {
+	p.wg.Add(1)
+	go func() {
+		defer p.wg.Done()
+		for {
+			more := false
+			err := p.rc.Read(func(fd uintptr) bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				for len(p.buf) >= rawBytes && !p.closed {
+					p.space.Wait()
+				}
+				if p.closed || p.eof {
+					return true
+				}
+				n := p.read(int(fd), readBytes)
+				more = n > 0
+				return n != again
+			})
+			if err != nil || !more {
+				return
+			}
+		}
+	}()
+}
+
+const again = -1
+
+// read reads at most n bytes into the buffer; the caller holds mu. It returns how many,
+// 0 at the end, again when there is nothing now.
+func (p *rawPipe) read(fd, n int) int {
+	have := len(p.buf)
+	if cap(p.buf)-have < n {
+		grown := make([]byte, have, max(2*cap(p.buf), have+n))
+		copy(grown, p.buf)
+		p.buf = grown
+	}
+	for {
+		k, err := unix.Read(fd, p.buf[have:have+n])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return again
+		case err != nil || k <= 0:
+			p.eof = true
+			return 0
+		}
+		p.buf = p.buf[:have+k]
+		select {
+		case p.ready <- struct{}{}:
+		default:
+		}
+		return k
+	}
+}
+
+// Take returns what has come, and makes room. The slice is the caller's.
+func (p *rawPipe) Take() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.buf
+	p.buf = nil
+	p.space.Broadcast()
+	return b
+}
+
+// Drain returns what has come together with what lies in the pipe at this moment: all
+// that was written before the call, and no endless writer's later bytes.
+func (p *rawPipe) Drain() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed && !p.eof {
+		_ = p.rc.Control(func(fd uintptr) {
+			left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+			for err == nil && left > 0 {
+				n := p.read(int(fd), min(left, readBytes))
+				if n <= 0 {
+					break
+				}
+				left -= n
+			}
+		})
+	}
+	b := p.buf
+	p.buf = nil
+	p.space.Broadcast()
+	return b
+}
+
+// Close ends the goroutine and closes the pipe.
+func (p *rawPipe) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.space.Broadcast()
+	p.mu.Unlock()
+	p.f.Close()
+	p.wg.Wait()
+}

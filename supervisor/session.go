@@ -1,0 +1,623 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/kernels"
+	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/protocol/jupyter"
+)
+
+// session is a context: its queue, and the kernel behind it now. One goroutine (loop)
+// owns all but what mu guards; others hand it work through do.
+type session struct {
+	m      *Manager
+	id     string
+	launch *kernels.Launch
+	cwd    string
+	env    map[string]string
+
+	cmds chan func()
+	gone chan struct{} // closed when the loop has ended and nothing is left
+
+	mu    sync.Mutex
+	queue []*task
+	view  api.Context
+	dead  bool // the kernel is gone, and its state with it
+	shut  bool // no cell is taken any more; wait for gone and look again
+	wake  chan struct{}
+
+	// Of the loop's goroutine alone:
+	k        *kernel
+	starting *starting
+	started  chan *starting
+	cur      *cell
+	gen      int
+	count    int
+	fresh    bool      // the kernel was started for the next cell
+	lostIdle *api.Lost // the kernel died while idle, and no cell has been told
+	exitBy   time.Time // the process has ended; until when its last messages are waited for
+	closing  bool
+	deleted  bool                            // its files go with it
+	recent   map[string]*execution.Execution // finished cells of this kernel, by message id
+	order    []string
+	asks     map[string]chan json.RawMessage
+	sync     *syncing
+	decoders [2]mime.Decoder
+}
+
+// starting is a kernel on its way.
+type starting struct {
+	cancel  context.CancelCauseFunc
+	k       *kernel
+	err     error
+	waiters []chan error
+}
+
+// syncing is the wait for a kernel's answer after an interrupt, so that a late
+// interrupt can't hit the next cell.
+type syncing struct {
+	msgID      string
+	again, end time.Time
+}
+
+const (
+	maxRecent  = 256                    // finished cells whose late output is still known
+	drainExit  = 500 * time.Millisecond // for the last messages of a process that has ended
+	killWithin = 5 * time.Second        // for a process to end once it was killed
+)
+
+func newSession(m *Manager, id, language string, launch *kernels.Launch, cwd string, env map[string]string) *session {
+	s := &session{m: m, id: id, launch: launch, cwd: cwd, env: env,
+		cmds: make(chan func()), gone: make(chan struct{}), wake: make(chan struct{}, 1),
+		started: make(chan *starting, 1), asks: map[string]chan json.RawMessage{}}
+	s.view = api.Context{ID: id, Language: language, Cwd: cwd, State: api.ContextStarting,
+		StartedAt: time.Now().UTC(), Checkpoint: "off"}
+	go s.loop()
+	return s
+}
+
+// do runs f on the loop's goroutine and waits for it; false when the session is gone.
+func (s *session) do(f func()) bool {
+	done := make(chan struct{})
+	select {
+	case s.cmds <- func() { f(); close(done) }:
+		<-done
+		return true
+	case <-s.gone:
+		return false
+	}
+}
+
+// close makes the loop end once there is no kernel. Of the loop's goroutine.
+func (s *session) close() {
+	s.closing = true
+	s.mu.Lock()
+	s.shut = true
+	s.mu.Unlock()
+}
+
+var errShut = errors.New("the context is being deleted")
+
+// enqueue adds a cell to the queue; errShut when the session takes no more.
+func (s *session) enqueue(t *task) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shut {
+		return errShut
+	}
+	if len(s.queue) >= s.m.o.MaxQueue {
+		return api.Errorf(api.CodeBusy, "%d cells are waiting in context %s already", len(s.queue), s.id).
+			WithHint("wait for some to end, or run in another context")
+	}
+	s.queue = append(s.queue, t)
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// dequeue takes a waiting cell out; false when it doesn't wait (any more).
+func (s *session) dequeue(e *execution.Execution) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, t := range s.queue {
+		if t.e == e {
+			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func (s *session) takeQueue() []*task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.queue
+	s.queue = nil
+	return q
+}
+
+// generation is the context's, and whether its state is still there.
+func (s *session) generation() (int, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view.Generation, !s.dead
+}
+
+// info is the Context as it is now.
+func (s *session) info() api.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.view
+}
+
+// publish makes the loop's state seen by others.
+func (s *session) publish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := &s.view
+	v.Generation, v.ExecutionCount = s.gen, s.count
+	s.dead = s.k == nil
+	v.ProcessID = 0
+	switch {
+	case s.k != nil:
+		v.ProcessID, v.Kernel = s.k.Pid(), s.k.info
+		v.State = api.ContextIdle
+		if s.cur != nil {
+			v.State = api.ContextBusy
+		}
+	case s.starting != nil || s.gen == 0:
+		v.State = api.ContextStarting
+	default:
+		v.State = api.ContextDead
+	}
+}
+
+// loop is the session's one goroutine. It ends after close.
+func (s *session) loop() {
+	defer close(s.gone)
+	defer s.m.forget(s)
+	timer := time.NewTimer(time.Hour)
+	timer.Stop()
+	for {
+		s.next()
+		if s.closing && s.k == nil && s.starting == nil {
+			return
+		}
+		var msgs <-chan *jupyter.Message
+		var exited <-chan struct{}
+		var raw [2]<-chan struct{}
+		if s.k != nil {
+			msgs = s.k.client.Messages()
+			raw[0], raw[1] = s.k.raw[0].ready, s.k.raw[1].ready
+			if s.exitBy.IsZero() {
+				exited = s.k.Done()
+			}
+		}
+		if due := s.due(); !due.IsZero() {
+			timer.Reset(max(0, time.Until(due)))
+		} else {
+			timer.Stop()
+		}
+		select {
+		case f := <-s.cmds:
+			f()
+		case <-s.wake:
+		case st := <-s.started:
+			s.onStarted(st)
+		case m, ok := <-msgs:
+			if !ok {
+				s.onChannelEnd()
+			} else {
+				s.onMessage(m)
+				m.Close()
+			}
+		case <-raw[0]:
+			s.onRaw()
+		case <-raw[1]:
+			s.onRaw()
+		case <-exited:
+			s.exitBy = time.Now().Add(drainExit)
+		case <-timer.C:
+			s.onTimer()
+		}
+	}
+}
+
+// due is when the loop has to look again; zero for never.
+func (s *session) due() time.Time {
+	switch {
+	case !s.exitBy.IsZero():
+		return s.exitBy
+	case s.k != nil && s.k.killedAs != nil:
+		return s.k.killedAt.Add(killWithin)
+	case s.cur != nil:
+		return s.nextDue(s.cur)
+	case s.sync != nil:
+		return s.sync.again
+	}
+	return time.Time{}
+}
+
+func (s *session) onTimer() {
+	t := time.Now()
+	switch {
+	case !s.exitBy.IsZero():
+		if !t.Before(s.exitBy) {
+			s.kernelGone()
+		}
+	case s.k != nil && s.k.killedAs != nil:
+		if !t.Before(s.k.killedAt.Add(killWithin)) { // it can't be killed: it waits for a device
+			s.kernelGone()
+		}
+	case s.cur != nil:
+		s.tickCell(s.cur)
+	case s.sync != nil && !t.Before(s.sync.end):
+		s.sync = nil
+	case s.sync != nil && !t.Before(s.sync.again):
+		s.askSync()
+	}
+}
+
+// next sends the next cell where that can be, and starts a kernel for it where
+// there is none.
+func (s *session) next() {
+	if s.cur != nil || s.closing || s.sync != nil || !s.exitBy.IsZero() || s.starting != nil {
+		return
+	}
+	s.mu.Lock()
+	var t *task
+	if len(s.queue) > 0 {
+		if t = s.queue[0]; s.k != nil {
+			s.queue = s.queue[1:]
+		}
+	}
+	s.mu.Unlock()
+	if t == nil {
+		return
+	}
+	if s.k != nil && !s.k.alive() { // it died while idle: the cell is for the next one
+		s.mu.Lock()
+		s.queue = append([]*task{t}, s.queue...)
+		s.mu.Unlock()
+		s.exitBy = time.Now().Add(drainExit)
+		return
+	}
+	if g := t.req.IfGeneration; g != nil && (s.k == nil || *g != s.gen) {
+		if s.dequeue(t.e) || s.k != nil {
+			s.fail(t.e, errGeneration(s.id, *g, s.gen, s.k == nil))
+		}
+		s.next()
+		return
+	}
+	if s.k == nil {
+		s.startKernel(true)
+		return
+	}
+	s.send(t)
+}
+
+// startKernel begins a start; the loop goes on meanwhile.
+func (s *session) startKernel(forCell bool) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	timeout := time.AfterFunc(s.m.o.StartTimeout, func() { cancel(errStartTimeout) })
+	st := &starting{cancel: cancel}
+	s.starting, s.fresh = st, forCell
+	s.publish()
+	go func() {
+		st.k, st.err = s.m.startKernel(ctx, s.launch, s.cwd, s.env)
+		timeout.Stop()
+		cancel(nil)
+		s.started <- st
+	}()
+}
+
+func (s *session) onStarted(st *starting) {
+	s.starting = nil
+	if st.err == nil {
+		s.k = st.k
+		s.gen++
+		s.count = 0
+		s.recent, s.order = map[string]*execution.Execution{}, nil
+	} else {
+		s.m.log.Warn("a kernel did not start", "context", s.id, "error", st.err)
+		var refusal *api.Error
+		if !errors.As(st.err, &refusal) {
+			refusal = api.Errorf(api.CodeKernelFailed, "%v", st.err)
+		}
+		if s.gen == 0 { // nothing is left of a context that never was
+			s.close()
+		}
+		for _, t := range s.takeQueue() {
+			s.fail(t.e, refusal)
+		}
+	}
+	s.publish()
+	for _, w := range st.waiters {
+		w <- st.err
+	}
+}
+
+// ready has w told when the context has a kernel, which is started if need be.
+func (s *session) ready(w chan error) {
+	switch {
+	case s.closing:
+		w <- errDeleted(s.id)
+	case s.k != nil && s.exitBy.IsZero():
+		w <- nil
+	default:
+		if s.starting == nil {
+			s.startKernel(false)
+		}
+		s.starting.waiters = append(s.starting.waiters, w)
+	}
+}
+
+func (s *session) onMessage(m *jupyter.Message) {
+	parent := m.Parent.MsgID
+	switch {
+	case parent == "":
+	case s.cur != nil && parent == s.cur.msgID:
+		s.message(s.cur, m)
+	case s.sync != nil && parent == s.sync.msgID:
+		if m.Channel == jupyter.Shell {
+			s.sync = nil
+		}
+	case s.asks[parent] != nil:
+		if m.Channel == jupyter.Shell {
+			raw, err := m.Content.Raw(s.m.o.MaxReply)
+			if err != nil {
+				raw = nil
+			}
+			s.asks[parent] <- raw
+			delete(s.asks, parent)
+		}
+	case s.recent[parent] != nil && m.Channel == jupyter.IOPub:
+		s.output(s.recent[parent], m) // late: a thread of a finished cell
+	default:
+		s.m.unmatched.Add(1)
+	}
+}
+
+// remember keeps a finished cell for late output.
+func (s *session) remember(c *cell) {
+	s.recent[c.msgID] = c.e
+	s.order = append(s.order, c.msgID)
+	if len(s.order) > maxRecent {
+		delete(s.recent, s.order[0])
+		s.order = s.order[1:]
+	}
+}
+
+func (s *session) onRaw() {
+	if s.cur != nil {
+		s.takeRaw(s.cur.e, false)
+		return
+	}
+	for i, r := range s.k.raw {
+		if b := r.Take(); len(b) > 0 {
+			s.between(i, b)
+		}
+	}
+}
+
+// between is raw output while no cell runs: nobody's but the log's.
+func (s *session) between(i int, b []byte) {
+	s.k.words.add(b)
+	s.m.log.Debug("output between cells", "context", s.id, "stream", i+1, "bytes", len(b))
+}
+
+// onChannelEnd: a channel ended. With the process it is the normal end; without, the
+// kernel is of no use any more.
+func (s *session) onChannelEnd() {
+	if s.exitBy.IsZero() {
+		select {
+		case <-s.k.Done():
+		case <-time.After(drainExit): // the sockets close a moment before the process has ended
+			if s.k.killedAs == nil {
+				s.k.killedAs = &api.Lost{Reason: api.LostUnresponsive, Message: "the kernel closed its channels or broke the protocol: " + errText(s.k.client.Err())}
+			}
+		}
+	}
+	s.kernelGone()
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "closed"
+	}
+	return err.Error()
+}
+
+// kill ends the kernel for the reason given; its end is then met as any other's.
+func (s *session) kill(l *api.Lost) {
+	if s.k.killedAs == nil {
+		s.k.killedAs, s.k.killedAt = l, time.Now()
+	}
+	s.k.Signal(sigKill)
+	s.k.signalFamily(sigKill, moment{}, true)
+}
+
+// kernelGone: the kernel has ended, or must. The running cell ends with all that
+// came of it, the waiting ones without having run.
+func (s *session) kernelGone() {
+	k := s.k
+	k.killTree(k.mark)
+	k.waitDone()
+	if c := s.cur; c != nil {
+		s.takeRaw(c.e, true)
+	} else {
+		k.takeWords()
+	}
+	lost := k.lost()
+	s.m.log.Info("a kernel is gone", "context", s.id, "generation", s.gen, "reason", lost.Reason, "message", lost.Message)
+	c := s.cur
+	s.dropKernel()
+	if c == nil {
+		s.lostIdle = lost
+		s.publish()
+		return
+	}
+	s.cur = nil
+	end := execution.Ending{Status: api.StatusLost, State: api.StateLost, Lost: lost,
+		Error: &api.CellError{Name: "KernelDied", Value: lost.Message}}
+	if c.stop != nil && c.stop.why == whyShutdown {
+		end.Lost, end.Error = shutdownLost(), nil
+	}
+	s.end(c.e, end)
+	s.endQueue("ContextLost", "the kernel died under an earlier cell, and the variables with it; this one never ran")
+	s.publish()
+}
+
+// takeMessages takes what the kernel had sent before its end.
+func (s *session) takeMessages() {
+	for {
+		select {
+		case m, ok := <-s.k.client.Messages():
+			if !ok {
+				return
+			}
+			s.onMessage(m)
+			m.Close()
+		default:
+			return
+		}
+	}
+}
+
+// dropKernel forgets a kernel that has ended, and frees what it held.
+func (s *session) dropKernel() {
+	s.m.keeper.unwatch(s.k.Pid())
+	s.k.close()
+	s.k, s.sync, s.exitBy = nil, nil, time.Time{}
+	for id, ch := range s.asks {
+		close(ch)
+		delete(s.asks, id)
+	}
+}
+
+// endQueue ends the waiting cells, which never run.
+func (s *session) endQueue(name, value string) {
+	for _, t := range s.takeQueue() {
+		s.end(t.e, execution.Ending{Status: api.StatusInterrupted, NeverRan: true,
+			Error: &api.CellError{Name: name, Value: value}})
+	}
+}
+
+// end and fail are the only ends of an execution.
+func (s *session) end(e *execution.Execution, end execution.Ending) {
+	if g, _ := s.generation(); end.NeverRan {
+		e.At(g)
+	}
+	e.End(end)
+	s.m.finished(e)
+}
+
+func (s *session) fail(e *execution.Execution, err *api.Error) {
+	e.Fail(err)
+	s.m.finished(e)
+}
+
+// syncKernel asks the kernel for a sign of life after an interrupt, and holds the
+// next cell back until it came, or a bound has passed.
+func (s *session) syncKernel() {
+	s.sync = &syncing{end: time.Now().Add(5 * time.Second)}
+	s.askSync()
+}
+
+func (s *session) askSync() {
+	msg := s.k.client.NewMessage("kernel_info_request", struct{}{})
+	s.sync.msgID, s.sync.again = msg.Header.MsgID, time.Now().Add(time.Second)
+	if err := s.k.client.Send(jupyter.Shell, msg); err != nil {
+		s.sync = nil // the next message tells
+	}
+}
+
+// ask sends a request on shell and has the reply's content sent to ch, which is closed
+// when there will be none.
+func (s *session) ask(msgType string, content any, ch chan json.RawMessage) (id string) {
+	if s.k == nil || !s.exitBy.IsZero() {
+		close(ch)
+		return ""
+	}
+	msg := s.k.client.NewMessage(msgType, content)
+	s.asks[msg.Header.MsgID] = ch
+	if err := s.k.client.Send(jupyter.Shell, msg); err != nil {
+		delete(s.asks, msg.Header.MsgID)
+		close(ch)
+	}
+	return msg.Header.MsgID
+}
+
+// stopKernel ends the kernel, whatever it does: the running cell as lost for the reason
+// given, the waiting ones as interrupted. An idle kernel is asked first.
+func (s *session) stopKernel(l *api.Lost, queued, value string) {
+	if st := s.starting; st != nil {
+		st.cancel(errors.New(value))
+		<-s.started // a start ends at once when it is cancelled
+		s.starting = nil
+		if st.k != nil {
+			st.k.killTree(st.k.mark)
+			st.k.close()
+		}
+		for _, w := range st.waiters {
+			w <- api.Errorf(api.CodeConflict, "%s", value)
+		}
+	}
+	if s.k != nil {
+		if s.k.killedAs == nil {
+			s.k.killedAs = l
+		}
+		if s.cur == nil && s.exitBy.IsZero() {
+			s.shutdown()
+		}
+		s.k.killTree(s.k.mark)
+		s.k.waitDone()
+		s.takeMessages()
+		c := s.cur
+		if c != nil {
+			s.takeRaw(c.e, true)
+		}
+		s.cur = nil
+		s.dropKernel()
+		if c != nil {
+			s.end(c.e, execution.Ending{Status: api.StatusLost, State: api.StateLost, Lost: l})
+		}
+	}
+	s.endQueue(queued, value)
+	s.lostIdle = nil
+	s.publish()
+}
+
+// shutdown asks an idle kernel to end (shutdown_request), for the sake of its exit
+// handlers, and waits a moment.
+func (s *session) shutdown() {
+	if s.k.client.Send(jupyter.Control, s.k.client.NewMessage("shutdown_request", jupyter.ShutdownRequest{})) != nil {
+		return
+	}
+	bound := time.NewTimer(time.Second)
+	defer bound.Stop()
+	msgs := s.k.client.Messages()
+	for {
+		select {
+		case m, ok := <-msgs:
+			if !ok {
+				msgs = nil
+				continue
+			}
+			m.Close()
+		case <-s.k.Done():
+			return
+		case <-bound.C:
+			return
+		}
+	}
+}

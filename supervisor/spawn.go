@@ -1,0 +1,236 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// spawner starts processes, and reaps what they leave behind. Pdeathsig follows the
+// thread that forked, so one locked thread starts them all and lives until Close.
+// As the subreaper the agent is given the orphans of its kernels, and waits for
+// them: each process that spawner started is waited for by its own Process, all
+// other children are left to whoever started them.
+type spawner struct {
+	reqs chan spawnRequest
+	stop chan struct{}
+	wg   sync.WaitGroup
+
+	mu      sync.Mutex // held over a start and its entry here, and over a reaping
+	started map[int]*Process
+}
+
+type spawnRequest struct {
+	argv  []string
+	attr  *os.ProcAttr
+	reply chan spawnReply
+}
+
+type spawnReply struct {
+	p   *Process
+	err error
+}
+
+func newSpawner() *spawner {
+	s := &spawner{reqs: make(chan spawnRequest), stop: make(chan struct{}), started: map[int]*Process{}}
+	// An error (a kernel before 3.4) means that orphans go to init: they are then
+	// killed by session and by environment, but not waited for.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	var interrupts chan os.Signal
+	if signal.Ignored(os.Interrupt) {
+		// An ignored SIGINT is inherited through exec, and a kernel could then not be
+		// interrupted. A handled one is reset.
+		interrupts = make(chan os.Signal, 1)
+		signal.Notify(interrupts, os.Interrupt)
+	}
+	s.wg.Add(2)
+	go func() {
+		defer s.wg.Done()
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		for {
+			select {
+			case r := <-s.reqs:
+				p, err := s.start(r.argv, r.attr)
+				r.reply <- spawnReply{p, err}
+			case <-s.stop:
+				return
+			}
+		}
+	}()
+	go func() {
+		defer s.wg.Done()
+		defer signal.Stop(children)
+		if interrupts != nil {
+			defer signal.Stop(interrupts)
+		}
+		for {
+			select {
+			case <-children:
+				s.reapOrphans()
+			case <-s.stop:
+				s.reapOrphans()
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// Close ends the thread, and with it (Pdeathsig) any process that still runs.
+func (s *spawner) Close() {
+	close(s.stop)
+	s.wg.Wait()
+}
+
+// Start starts argv (an absolute path first) in a session of its own. attr's Sys is
+// completed. The pipes for stdout and stderr are made here, stdin is /dev/null.
+func (s *spawner) Start(argv []string, attr *os.ProcAttr) (*Process, error) {
+	r := spawnRequest{argv, attr, make(chan spawnReply, 1)}
+	select {
+	case s.reqs <- r:
+		a := <-r.reply
+		return a.p, a.err
+	case <-s.stop:
+		return nil, errors.New("the agent is stopping")
+	}
+}
+
+func (s *spawner) start(argv []string, attr *os.ProcAttr) (p *Process, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	p = &Process{done: make(chan struct{})}
+	var ends [2]*os.File
+	for i := range p.raw {
+		if p.raw[i], ends[i], err = newRawPipe(); err != nil {
+			break
+		}
+		defer ends[i].Close()
+	}
+	if err == nil {
+		attr.Files = []*os.File{null, ends[0], ends[1]}
+		attr.Sys.Setsid, attr.Sys.Pdeathsig = true, unix.SIGKILL
+		s.mu.Lock()
+		p.proc, err = os.StartProcess(argv[0], argv, attr)
+		if err == nil {
+			s.started[p.proc.Pid] = p
+		}
+		s.mu.Unlock()
+	}
+	if err != nil {
+		for _, r := range p.raw {
+			if r != nil {
+				r.Close()
+			}
+		}
+		return nil, fmt.Errorf("starting %s: %w", argv[0], err)
+	}
+	for _, r := range p.raw {
+		r.start()
+	}
+	go func() {
+		p.state, p.waitErr = p.proc.Wait()
+		s.mu.Lock()
+		delete(s.started, p.proc.Pid)
+		s.mu.Unlock()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// reapOrphans waits for the adopted children that have ended. Adopted ones are of
+// another session than the agent's own: kernels are started in one of their own.
+func (s *spawner) reapOrphans() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, _ := unix.Getsid(0)
+	for _, p := range children(os.Getpid()) {
+		if s.started[p.pid] == nil && p.state == 'Z' && p.session != own {
+			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// Process is a kernel's process. Its owner takes its raw output and waits for Done,
+// and closes the pipes.
+type Process struct {
+	proc    *os.Process
+	raw     [2]*rawPipe // stdout, stderr
+	done    chan struct{}
+	state   *os.ProcessState
+	waitErr error
+}
+
+// Pid is its process id, which is its session's too.
+func (p *Process) Pid() int { return p.proc.Pid }
+
+// Done is closed once it has ended and was waited for.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// alive asks the system, which knows of an end a moment before Done does.
+func (p *Process) alive() bool {
+	s, ok := readStat(p.Pid())
+	return ok && s.state != 'Z' && s.state != 'X'
+}
+
+// waitDone waits for the end of a process that was killed; a bound keeps one that
+// can't be (it waits for a device) from holding up the agent.
+func (p *Process) waitDone() {
+	select {
+	case <-p.done:
+	case <-time.After(time.Second):
+	}
+}
+
+// Signal sends a signal; to a process that has ended it does nothing.
+func (p *Process) Signal(sig os.Signal) { _ = p.proc.Signal(sig) }
+
+// ended tells how it ended: by which signal, or with which code. Only after Done.
+func (p *Process) ended() (sig syscall.Signal, code int) {
+	select {
+	case <-p.done:
+	default:
+		return 0, -1
+	}
+	if p.state == nil {
+		return 0, -1
+	}
+	if ws, ok := p.state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return ws.Signal(), -1
+	}
+	return 0, p.state.ExitCode()
+}
+
+// killTree kills the process, its session, its descendants and the orphans that
+// carry its mark, until none is left or the bound has passed.
+func (p *Process) killTree(mark string) {
+	end := time.Now().Add(5 * time.Second)
+	for {
+		alive := family(p.Pid(), mark)
+		p.Signal(unix.SIGKILL)
+		for _, q := range alive {
+			_ = unix.Kill(q.pid, unix.SIGKILL)
+		}
+		exited := false
+		select {
+		case <-p.done:
+			exited = true
+		default:
+		}
+		if exited && len(alive) == 0 || time.Now().After(end) {
+			return
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}

@@ -1,0 +1,158 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// account is whom the kernels run as.
+type account struct {
+	name, home string
+	uid        int
+	credential *syscall.Credential // nil: as the agent itself
+}
+
+// DefaultUser is the account that kernels run as when the agent is root and no
+// other was named: this one if it exists, else nobody.
+const DefaultUser = "cellard"
+
+// findAccount resolves Options.User. Only root can run kernels as another; with an
+// empty name it does, as DefaultUser or nobody.
+func findAccount(name, spareHome string) (*account, error) {
+	me := os.Getuid()
+	if name == "" && me == 0 {
+		name = DefaultUser
+		if _, err := user.Lookup(name); err != nil {
+			name = "nobody"
+		}
+	}
+	if name == "" || name == strconv.Itoa(me) {
+		return &account{uid: me}, nil
+	}
+	u, err := user.Lookup(name)
+	if err != nil {
+		if u, err = user.LookupId(name); err != nil {
+			return nil, fmt.Errorf("user %q: no such account; name one of /etc/passwd's", name)
+		}
+	}
+	uid, err1 := strconv.Atoi(u.Uid)
+	gid, err2 := strconv.Atoi(u.Gid)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("user %q: %w", name, err)
+	}
+	if uid == me {
+		return &account{uid: me}, nil
+	}
+	if me != 0 {
+		return nil, fmt.Errorf("user %q: only an agent that runs as root can run cells as another user; leave the user out, or start the agent as root", name)
+	}
+	a := &account{name: u.Username, home: u.HomeDir, uid: uid,
+		credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}}
+	ids, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("user %q: its groups: %w", name, err)
+	}
+	for _, id := range ids {
+		if n, err := strconv.ParseUint(id, 10, 32); err == nil {
+			a.credential.Groups = append(a.credential.Groups, uint32(n))
+		}
+	}
+	// An account without a home (nobody) gets one, or nothing could be installed.
+	if fi, err := os.Stat(a.home); err != nil || !fi.IsDir() {
+		a.home = spareHome
+		if err := a.mkdir(a.home); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// boundary reports whether cells run as another user than the agent.
+func (a *account) boundary() bool { return a.credential != nil }
+
+// mkdir makes a directory that is the account's alone.
+func (a *account) mkdir(dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return a.own(dir)
+}
+
+func (a *account) writeFile(path string, data []byte) error {
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return err
+	}
+	return a.own(path)
+}
+
+func (a *account) own(path string) error {
+	if a.credential == nil {
+		return nil
+	}
+	return os.Lchown(path, int(a.credential.Uid), int(a.credential.Gid))
+}
+
+// environ is the environment of a kernel: the agent's own without what is the
+// agent's alone, then the kernel's, the context's and the mark.
+func (m *Manager) environ(launch []string, context map[string]string, mark string) []string {
+	var env []string
+	at := map[string]int{}
+	set := func(v string) {
+		name, _, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return
+		}
+		if i, ok := at[name]; ok {
+			env[i] = v
+			return
+		}
+		at[name] = len(env)
+		env = append(env, v)
+	}
+	for _, v := range m.o.Env {
+		if !agentsOwn(v) {
+			set(v)
+		}
+	}
+	if _, ok := at["PATH"]; !ok {
+		set("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	}
+	if m.user.credential != nil {
+		set("HOME=" + m.user.home)
+		set("USER=" + m.user.name)
+		set("LOGNAME=" + m.user.name)
+	}
+	for _, v := range launch {
+		set(v)
+	}
+	for k, v := range context {
+		set(k + "=" + v)
+	}
+	set(mark)
+	return env
+}
+
+// agentsOwn tells the variables that no cell may see: the agent's settings, its token
+// among them, and what systemd hands to it.
+func agentsOwn(v string) bool {
+	for _, p := range []string{"CELLARD_", "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_FDNAMES=", "NOTIFY_SOCKET=", "XDG_RUNTIME_DIR="} {
+		if strings.HasPrefix(v, p) && (p != "XDG_RUNTIME_DIR=" || os.Getuid() == 0) {
+			return true
+		}
+	}
+	return false
+}
+
+func signalName(s syscall.Signal) string {
+	if n := unix.SignalName(s); n != "" {
+		return n
+	}
+	return fmt.Sprintf("signal %d", int(s))
+}
