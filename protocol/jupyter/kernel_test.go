@@ -49,7 +49,7 @@ func startIPykernel(t testing.TB, ci ConnectionInfo) *kernel {
 		t.Fatal(err)
 	}
 	k := &kernel{ci: ci, cmd: exec.Command(python(t), "-m", "ipykernel_launcher", "-f", file)}
-	k.cmd.Env = append(os.Environ(), "IPYTHONDIR="+t.TempDir(), "PYDEVD_DISABLE_FILE_VALIDATION=1")
+	k.cmd.Env = append(os.Environ(), "IPYTHONDIR="+t.TempDir(), "PYTHONWARNINGS=ignore")
 	k.cmd.Stdout, k.cmd.Stderr = &k.log, &k.log
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
