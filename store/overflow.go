@@ -18,7 +18,7 @@ type Overflow struct {
 	buf        []byte
 	total      int64
 	dropped    int64 // from the first dropped byte on, all are
-	err        error // why bytes were dropped, past the limit apart
+	err        error // why bytes were dropped, if not for the limit
 	closed     bool
 }
 
@@ -39,60 +39,61 @@ func (s *Store) NewOverflow(contextID string, generation int, stream string) (*O
 // Write adds text to the stream; it never fails. What is past the spool limit,
 // or what there is no room for, is counted as dropped, and all after it: the file
 // is the stream's beginning.
-func (o *Overflow) Write(text []byte) {
+func (o *Overflow) Write(text []byte) { add(o, text) }
+
+// WriteString is Write of a string.
+func (o *Overflow) WriteString(text string) { add(o, text) }
+
+func add[T string | []byte](o *Overflow, text T) {
 	o.total += int64(len(text))
-	if o.stopped() {
+	if o.dropped > 0 {
 		o.dropped += int64(len(text))
 		return
 	}
-	if room := o.s.o.SpoolLimit - o.p.size - int64(len(o.buf)); int64(len(text)) > room {
-		n := room
-		for n > 0 && n > room-utf8.UTFMax && !utf8.RuneStart(text[n]) {
-			n--
+	if o.p != nil {
+		if room := o.s.o.SpoolLimit - o.p.size - int64(len(o.buf)); int64(len(text)) > room {
+			n := room
+			for n > 0 && n > room-utf8.UTFMax && !utf8.RuneStart(text[n]) {
+				n--
+			}
+			o.dropped += int64(len(text)) - n
+			text = text[:n]
 		}
-		o.dropped += int64(len(text)) - n
-		text = text[:n]
 	}
-	if o.buf == nil {
-		o.buf = make([]byte, 0, overflowBuffer)
+	for len(text) > 0 && o.err == nil && o.p != nil {
+		if o.buf == nil {
+			o.buf = make([]byte, 0, overflowBuffer)
+		}
+		n := copy(o.buf[len(o.buf):cap(o.buf)], text)
+		o.buf = o.buf[:len(o.buf)+n]
+		text = text[n:]
+		if len(o.buf) == cap(o.buf) {
+			o.flush()
+		}
 	}
-	if len(o.buf)+len(text) > overflowBuffer {
-		o.flush()
-	}
-	if len(text) < overflowBuffer && !o.stopped() {
-		o.buf = append(o.buf, text...)
-		return
-	}
-	o.write(text)
-}
-
-// WriteString is Write of a string.
-func (o *Overflow) WriteString(text string) { o.Write([]byte(text)) }
-
-// stopped reports whether nothing more goes to the file.
-func (o *Overflow) stopped() bool {
-	return o.closed || o.p == nil || o.err != nil || o.dropped > 0
+	o.dropped += int64(len(text))
 }
 
 func (o *Overflow) flush() {
-	o.write(o.buf)
-	o.buf = o.buf[:0]
-}
-
-func (o *Overflow) write(text []byte) {
-	n := 0
-	if o.err == nil && o.p != nil && len(text) > 0 {
-		n, o.err = o.p.Write(text)
+	if len(o.buf) == 0 {
+		return
 	}
-	o.dropped += int64(len(text) - n)
+	var n int
+	n, o.err = o.p.Write(o.buf)
+	o.dropped += int64(len(o.buf) - n)
+	o.buf = o.buf[:0]
 }
 
 // Reset takes back all of the stream, as clear_output does; what comes after goes
 // to the file again.
 func (o *Overflow) Reset() {
 	o.buf, o.total, o.dropped = o.buf[:0], 0, 0
-	if o.p != nil && !o.closed {
-		o.err = o.p.reset()
+	if o.p == nil {
+		return
+	}
+	if o.err = o.p.reset(); o.err != nil {
+		o.p.discard()
+		o.p = nil
 	}
 }
 
@@ -101,7 +102,9 @@ func (o *Overflow) Discard() {
 	o.closed = true
 	if o.p != nil {
 		o.p.discard()
+		o.p = nil
 	}
+	o.buf = nil
 }
 
 // Finish gives the file its name and returns what became of the stream. The

@@ -36,6 +36,9 @@ func (s *Store) root() (*os.File, error) {
 // openRoot opens the directory by its path each time, since a cell can have
 // removed or moved it: then it is made and locked again. mu is held.
 func (s *Store) openRoot(first bool) (*os.File, error) {
+	if s.lock == nil && !first {
+		return nil, ErrClosed // closed meanwhile: nothing may be locked again
+	}
 	base, err := os.Open(s.base)
 	if err != nil {
 		return nil, err

@@ -122,9 +122,9 @@ func (p *spool) discard() {
 }
 
 // commit gives the file its name. After an error it is still to be discarded.
-func (p *spool) commit(generation int, mimeType string) (*file, error) {
+func (p *spool) commit(generation int, mimeType string) (file, error) {
 	if p.f == nil {
-		return nil, os.ErrClosed
+		return file{}, os.ErrClosed
 	}
 	sum := p.hash.Sum(nil)
 	f := &file{
@@ -134,35 +134,39 @@ func (p *spool) commit(generation int, mimeType string) (*file, error) {
 		sha256: hex.EncodeToString(sum),
 	}
 	if err := p.f.Chmod(0o444); err != nil {
-		return nil, err
+		return file{}, err
 	}
 	s := p.s
 	root, err := s.root()
 	if err != nil {
-		return nil, err
+		return file{}, err
 	}
 	defer root.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lock == nil {
+		return file{}, ErrClosed
+	}
 	out, err := s.out(root, p.context, true)
 	if err != nil {
-		return nil, err
+		return file{}, err
 	}
 	defer out.Close()
 	if err := p.link(root, out, f.key.file); err != nil {
 		if isDiskFull(err) {
 			err = fmt.Errorf("%w on the disk: %w", ErrFull, err)
 		}
-		return nil, err
+		return file{}, err
 	}
 	p.f.Close()
 	p.f = nil
 	s.index.used -= p.size // add counts it
+	stored := *f           // others change f from here on
 	s.index.add(f)
 	if len(s.index.files) > maxFiles {
 		s.pushOutFile(s.index.oldest())
 	}
-	return f, nil
+	return stored, nil
 }
 
 // link puts the file into out, in place of what may lie there.

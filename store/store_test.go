@@ -279,7 +279,7 @@ func TestWhatIsWrittenIsNotPushedOut(t *testing.T) {
 		}
 		defer o.Discard()
 		o.WriteString(strings.Repeat("x", 90_000)) // more than its buffer
-		_, err = s.Put("python", 1, "text/plain", strings.NewReader(strings.Repeat("y", 20_000)))
+		_, err = s.Put("python", 1, "text/plain", strings.NewReader(strings.Repeat("y", 50_000)))
 		if !errors.Is(err, ErrFull) {
 			t.Errorf("got %v", err)
 		}
