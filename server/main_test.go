@@ -247,14 +247,6 @@ func rawAnswer(t *testing.T, c net.Conn) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-func body(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
 // wait receives, within bounds.
 func wait[T any](t *testing.T, c <-chan T, what string) T {
 	t.Helper()

@@ -171,7 +171,7 @@ var units = []string{"KiB", "MiB", "GiB", "TiB"}
 func parseSize(s string) (int64, error) {
 	number := strings.TrimRight(s, "kKmMgGtTiIbB ")
 	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || n < 0 || n > 1<<50 {
+	if err != nil || !(n >= 0 && n <= 1<<50) { // NaN is neither
 		return 0, fmt.Errorf("%q is no size; want one as 64KiB or 2GiB", s)
 	}
 	unit := strings.ToLower(strings.TrimSpace(s[len(number):]))

@@ -26,8 +26,12 @@ Addresses: vsock://:52, unix:///run/cellard.sock, tcp://127.0.0.1:7520. TCP asks
 bearer token: the one in --token-file, or in CELLARD_TOKEN, or a new one, which is
 written to the runtime directory.`
 
-// stopTime bounds a stop: past it what is left is killed.
-const stopTime = 5 * time.Second
+// stopTime bounds a stop: past it what is left is killed. drainTime is then left for
+// the last answers to go out.
+const (
+	stopTime  = 5 * time.Second
+	drainTime = time.Second
+)
 
 // serve is cellard serve.
 func serve(args []string) int {
@@ -94,7 +98,7 @@ func serve(args []string) int {
 }
 
 // serveUntil serves until a signal comes, and then stops in an orderly way.
-func serveUntil(stop <-chan os.Signal, s *server.Server, listeners []*server.Listener, m *supervisor.Manager, log *slog.Logger) int {
+func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Listener, m *supervisor.Manager, log *slog.Logger) int {
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
 		log.Info("serving", "address", l.String(), "token", l.NeedsToken())
@@ -115,16 +119,20 @@ func serveUntil(stop <-chan os.Signal, s *server.Server, listeners []*server.Lis
 		case <-stop:
 			log.Warn("stopping at once")
 			cancel()
+			signal.Stop(stop) // a third one ends the agent as it is
 		case <-ctx.Done():
 		}
 	}()
 	// The server stops listening at once, and waits for the answers that the
-	// Manager's end brings about.
+	// Manager's end brings about, also where that is a kill.
+	drain, cut := context.WithCancel(context.Background())
+	defer cut()
 	drained := make(chan error, 1)
-	go func() { drained <- s.Shutdown(ctx) }()
+	go func() { drained <- s.Shutdown(drain) }()
 	if err := m.Shutdown(ctx); err != nil {
 		log.Warn("the agent's files could not all be removed", "error", err)
 	}
+	defer time.AfterFunc(drainTime, cut).Stop()
 	if err := <-drained; err != nil {
 		log.Warn("not all answers could be sent", "error", err)
 	}
