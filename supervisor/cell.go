@@ -34,10 +34,21 @@ type cell struct {
 	stop    *stop
 	born    moment // processes after it are the cell's
 	asked   *jupyter.Header
+	ask     *question // an input_request that has not been taken yet
 
 	cpu  time.Duration
 	cpus bool // cpu could be told
 	peak bool // the peak counts from the cell's start
+}
+
+// question is an input_request. It comes on a channel of its own and may overtake
+// output that was sent before it, so it is taken only once no output has come for a
+// moment.
+type question struct {
+	header   jupyter.Header
+	prompt   string
+	password bool
+	at, by   time.Time // when it is taken, and the latest that output puts that off to
 }
 
 // why a cell is being stopped.
@@ -83,6 +94,8 @@ var ladder = []rung{
 const (
 	busyWithin   = 5 * time.Second // after which the deadline counts without a busy
 	settleWithin = 5 * time.Second // for the other of reply and idle
+	quiet        = 2 * time.Millisecond
+	quietWithin  = 500 * time.Millisecond
 )
 
 // send starts a task on the kernel.
@@ -132,6 +145,9 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 	switch m.Channel {
 	case jupyter.IOPub:
 		s.output(c.e, m)
+		if q := c.ask; q != nil {
+			q.at = time.Now().Add(quiet)
+		}
 		switch m.Header.MsgType {
 		case "status":
 			var st jupyter.Status
@@ -165,7 +181,7 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 		}
 	case jupyter.Stdin:
 		if m.Header.MsgType == "input_request" {
-			s.input(c, m)
+			c.question(m)
 		}
 	}
 	if (c.idle || c.reply != nil) && c.settle.IsZero() {
@@ -308,15 +324,29 @@ func (s *session) display(e *execution.Execution, m *jupyter.Message) error {
 	return nil
 }
 
-// input answers an input_request, or has the cell stopped where there is no answer.
-func (s *session) input(c *cell, m *jupyter.Message) {
+func (c *cell) question(m *jupyter.Message) {
 	var r jupyter.InputRequest
 	if err := m.Content.Decode(&r, smallContent); err != nil {
 		r.Prompt = ""
 	}
-	answer, ok, live := c.e.Ask(r.Prompt, r.Password)
-	h := m.Header
-	c.asked = &h
+	t := time.Now()
+	c.ask = &question{header: m.Header, prompt: r.Prompt, password: r.Password, at: t.Add(quiet), by: t.Add(quietWithin)}
+}
+
+// due is when the question is taken.
+func (q *question) due() time.Time {
+	if q.at.Before(q.by) {
+		return q.at
+	}
+	return q.by
+}
+
+// input answers the question, or has the cell stopped where there is no answer.
+func (s *session) input(c *cell) {
+	q := c.ask
+	c.ask = nil
+	answer, ok, live := c.e.Ask(q.prompt, q.password)
+	c.asked = &q.header
 	switch {
 	case ok:
 		s.answer(c, answer)
@@ -366,6 +396,9 @@ func (s *session) nextDue(c *cell) time.Time {
 		}
 	}
 	sooner(c.settle)
+	if c.ask != nil {
+		sooner(c.ask.due())
+	}
 	if c.stop != nil {
 		grace := s.m.o.InterruptGrace
 		if c.stop.rung < len(ladder) {
@@ -388,6 +421,9 @@ func (s *session) tickCell(c *cell) {
 	switch {
 	case past(c.settle):
 		s.finish(c, true)
+		return
+	case c.ask != nil && past(c.ask.due()):
+		s.input(c)
 		return
 	case c.stop != nil:
 		s.climb(c)
