@@ -267,6 +267,9 @@ func (e *Execution) Ended() (time.Time, bool) {
 // Events follows the events after seq; 0 is from the start.
 func (e *Execution) Events(after int64) *Reader { return &Reader{log: e.log, after: after} }
 
+// LastSeq is the seq of its newest event; 0 before the first.
+func (e *Execution) LastSeq() int64 { return e.log.last() }
+
 // Size is about how many bytes of memory it holds.
 func (e *Execution) Size() int64 {
 	n := e.log.size()

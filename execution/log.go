@@ -152,6 +152,13 @@ func (l *eventLog) dropTo(last *segment) {
 	}
 }
 
+// last is the seq of the newest event; 0 before the first.
+func (l *eventLog) last() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.seq
+}
+
 // size is how many bytes of memory the log holds.
 func (l *eventLog) size() int64 {
 	l.mu.Lock()

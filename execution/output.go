@@ -200,6 +200,7 @@ func (e *Execution) clearNow() {
 	}
 	for _, r := range e.results {
 		r.cleared = true
+		r.Data, r.Refs = nil, nil // a DisplayMap still has it
 	}
 	e.results, e.inline = nil, 0
 }

@@ -31,6 +31,9 @@ func (s *Server) events(c *call) error {
 	if err != nil {
 		return err
 	}
+	if last := e.LastSeq(); after > last {
+		return api.Errorf(api.CodeInvalidRequest, "after: %d is past the newest event, %d", after, last)
+	}
 	c.w.Header().Set(ExecutionHeader, e.ID())
 	if c.r.Method == http.MethodHead {
 		c.w.Header().Set("Content-Type", "application/x-ndjson")

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // DefaultTimeoutMs is the deadline of a cell that names none.
@@ -59,6 +60,9 @@ func (s Stdin) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON takes "live" or a list of strings, and refuses all else.
 func (s *Stdin) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		return nil
+	}
 	var word string
 	if json.Unmarshal(b, &word) == nil {
 		if word != "live" {
@@ -67,10 +71,13 @@ func (s *Stdin) UnmarshalJSON(b []byte) error {
 		*s = Stdin{Live: true}
 		return nil
 	}
-	var answers []string
-	if err := json.Unmarshal(b, &answers); err != nil {
+	var answers []*string
+	if err := json.Unmarshal(b, &answers); err != nil || slices.Contains(answers, nil) {
 		return fmt.Errorf(`stdin: want "live" or a list of strings`)
 	}
-	*s = Stdin{Answers: answers}
+	*s = Stdin{}
+	for _, a := range answers {
+		s.Answers = append(s.Answers, *a)
+	}
 	return nil
 }
