@@ -30,11 +30,14 @@ type cell struct {
 	busy    bool
 	idle    bool
 	reply   *jupyter.ExecuteReply
-	settle  time.Time // until when the other of reply and idle is waited for
+	settle  time.Time // when the other of reply and idle is asked after, and then given up
+	probe   string    // message id of that question
 	stop    *stop
 	born    moment // processes after it are the cell's
 	asked   *jupyter.Header
 	ask     *question // an input_request that has not been taken yet
+
+	unspilled int64 // of the client's statistics, at the start
 
 	cpu  time.Duration
 	cpus bool // cpu could be told
@@ -93,7 +96,8 @@ var ladder = []rung{
 // The bounds of a cell's protocol.
 const (
 	busyWithin   = 5 * time.Second // after which the deadline counts without a busy
-	settleWithin = 5 * time.Second // for the other of reply and idle
+	settleWithin = 2 * time.Second // for the other of reply and idle, before it is asked after
+	settleMost   = time.Minute     // for the answer to that
 	quiet        = 2 * time.Millisecond
 	quietWithin  = 500 * time.Millisecond
 )
@@ -117,6 +121,7 @@ func (s *session) send(t *task) {
 	c.born = now()
 	c.cpu, c.cpus = cpuTime(k.Pid())
 	c.peak = resetPeak(k.Pid())
+	c.unspilled = k.client.Stats().UnspilledBytes
 	msg := k.client.NewMessage("execute_request", jupyter.ExecuteRequest{
 		Code:            t.req.Code,
 		StoreHistory:    true,
@@ -189,6 +194,22 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 	}
 	if c.idle && c.reply != nil {
 		s.finish(c, false)
+	}
+}
+
+// askAfter asks after the other of reply and idle with a kernel_info_request. What a
+// channel carries keeps its order: when the answer comes, what was waited for has
+// come before it or never will, however long a huge output was on its way.
+func (s *session) askAfter(c *cell) {
+	msg := s.k.client.NewMessage("kernel_info_request", struct{}{})
+	c.probe, c.settle = msg.Header.MsgID, time.Now().Add(settleMost)
+	_ = s.k.client.Send(jupyter.Shell, msg) // an error is the channel's end, and met there
+}
+
+// answered takes what came of askAfter's question.
+func (s *session) answered(c *cell, m *jupyter.Message) {
+	if m.Channel == jupyter.IOPub && !c.idle || m.Channel == jupyter.Shell && c.reply == nil {
+		s.finish(c, true)
 	}
 }
 
@@ -419,15 +440,14 @@ func (s *session) tickCell(c *cell) {
 	t := time.Now()
 	past := func(u time.Time) bool { return !u.IsZero() && !t.Before(u) }
 	switch {
+	case past(c.settle) && c.probe == "":
+		s.askAfter(c)
 	case past(c.settle):
 		s.finish(c, true)
-		return
 	case c.ask != nil && past(c.ask.due()):
 		s.input(c)
-		return
 	case c.stop != nil:
 		s.climb(c)
-		return
 	case past(c.due):
 		s.stopCell(whyTimeout)
 	case past(c.sent.Add(busyWithin)):
@@ -458,13 +478,19 @@ func (s *session) finish(c *cell, incomplete bool) {
 		end.Status, end.State, end.Lost = api.StatusLost, api.StateLost, shutdownLost()
 	}
 	doubtful := c.stop != nil || incomplete
-	s.end(c.e, end)
 	s.remember(c)
 	s.cur = nil
 	if doubtful {
 		s.syncKernel()
 	}
-	s.publish()
+	s.publish() // before the end, so that who has seen that sees this
+	s.endCell(s.k, c, end)
+}
+
+// endCell ends a cell that ran.
+func (s *session) endCell(k *kernel, c *cell, end execution.Ending) {
+	end.LostBytes = k.client.Stats().UnspilledBytes - c.unspilled
+	s.end(c.e, end)
 }
 
 // stopped is the ending of a cell that was on the ladder and whose kernel lives. An

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -78,51 +79,65 @@ func (m *Manager) Input(id, value string) error {
 	return nil
 }
 
-// finished keeps an execution that has ended for a while.
-func (m *Manager) finished(e *execution.Execution) {
-	size := e.Size()
-	_, refused := e.Snapshot()
+// ending is told just before an execution's end is: who has seen the end sees what
+// follows from it.
+func (m *Manager) ending(e *execution.Execution, refused bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running--
 	m.lastEnd = time.Now()
+	if r := m.execs[e.ID()]; r != nil && refused { // its code never ran: the same key may try again
+		m.removeKey(r)
+	}
+}
+
+// keep keeps an execution that has ended for a while.
+func (m *Manager) keep(e *execution.Execution) {
+	size := e.Size()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	r := m.execs[e.ID()]
 	if r == nil {
 		return
 	}
-	if refused != nil && r.key != "" { // its code never ran: the same key may try again
-		delete(m.keys, r.key)
-		r.key = ""
-	}
-	r.end, r.size = m.lastEnd, size
+	r.end, r.size = time.Now(), size
 	m.ended = append(m.ended, r)
 	m.bytes += size
-	m.clean(m.lastEnd)
+	m.clean(r.end)
 }
 
-// clean forgets the executions that are too old or too many; the newest always stays.
+// clean forgets the executions that are too old, or over the budget; the newest is never
+// that. An idempotency key outlives an execution that the budget took: the code must not
+// run a second time.
 func (m *Manager) clean(t time.Time) {
+	old := func(r *record) bool { return t.Sub(r.end) >= m.o.Retention }
 	n := 0
-	for _, r := range m.ended[:max(0, len(m.ended)-1)] {
-		if m.bytes <= m.o.RetentionBytes && t.Sub(r.end) < m.o.Retention {
+	for i, r := range m.ended {
+		if !old(r) && (m.bytes <= m.o.RetentionBytes || i == len(m.ended)-1) {
 			break
 		}
 		n++
 		m.bytes -= r.size
-		m.remove(r)
+		delete(m.execs, r.e.ID())
 		r.e.Close()
-	}
-	if len(m.ended) > 0 && n == len(m.ended)-1 {
-		if r := m.ended[n]; t.Sub(r.end) >= m.o.Retention {
-			n++
-			m.bytes -= r.size
-			m.remove(r)
-			r.e.Close()
+		if r.key != "" {
+			r.e, r.s = nil, nil
+			m.spent = append(m.spent, r)
 		}
 	}
 	m.ended = append(m.ended[:0:0], m.ended[n:]...)
-	if len(m.ended) > 0 && m.janitor == nil && !m.stopping {
-		m.janitor = time.AfterFunc(m.o.Retention-t.Sub(m.ended[0].end)+time.Millisecond, func() {
+	n = 0
+	for n < len(m.spent) && old(m.spent[n]) {
+		m.removeKey(m.spent[n])
+		n++
+	}
+	m.spent = append(m.spent[:0:0], m.spent[n:]...)
+	next := m.ended
+	if len(m.spent) > 0 {
+		next = m.spent // ended earlier
+	}
+	if len(next) > 0 && m.janitor == nil && !m.stopping {
+		m.janitor = time.AfterFunc(m.o.Retention-t.Sub(next[0].end)+time.Millisecond, func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.janitor = nil
@@ -131,19 +146,20 @@ func (m *Manager) clean(t time.Time) {
 	}
 }
 
-func (m *Manager) remove(r *record) {
-	delete(m.execs, r.e.ID())
+// removeKey frees a record's key for another cell.
+func (m *Manager) removeKey(r *record) {
 	if r.key != "" && m.keys[r.key] == r {
 		delete(m.keys, r.key)
 	}
+	r.key = ""
 }
 
-// bodyOf is what makes two requests with one idempotency key the same: all but how the
-// answer is wanted.
-func bodyOf(req api.RunRequest) string {
+// bodyOf is what makes two requests with one idempotency key the same: a hash of all
+// but how the answer is wanted.
+func bodyOf(req api.RunRequest) [sha256.Size]byte {
 	req.Stream, req.WaitMs, req.IdempotencyKey, req.InterruptOnDisconnect = false, nil, "", nil
 	b, _ := json.Marshal(req)
-	return string(b)
+	return sha256.Sum256(b)
 }
 
 func checkRun(req api.RunRequest) error {

@@ -115,14 +115,16 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		return err
 	}
 	m.keeper.watch(k.Pid())
+	ctx, stop := k.whileAlive(ctx)
+	defer stop()
 	if k.client, err = k.dial(ctx, ci, m); err != nil {
-		return err
+		return k.orEnded(ctx, err)
 	}
-	info, err := k.ready(ctx)
+	info, err := k.client.Ready(ctx)
 	if err != nil {
-		return err
+		return k.orEnded(ctx, err)
 	}
-	k.info = info
+	k.info = api.KernelInfo{Name: info.Implementation, Version: info.ImplementationVersion}
 	k.helpers = map[int]uint64{}
 	for _, s := range family(k.Pid(), "") {
 		k.helpers[s.pid] = s.start
@@ -154,10 +156,8 @@ func (k *kernel) dial(ctx context.Context, ci jupyter.ConnectionInfo, m *Manager
 		select {
 		case <-time.After(wait):
 			wait = min(wait+wait/4, 20*time.Millisecond)
-		case <-k.Done():
-			return nil, errEnded
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, context.Cause(ctx)
 		}
 		k.takeWords()
 	}
@@ -177,32 +177,33 @@ func (k *kernel) bound(ci jupyter.ConnectionInfo) bool {
 	return true
 }
 
-// ready waits until the kernel has answered on shell and on iopub, and ends early
-// when the process does.
-func (k *kernel) ready(ctx context.Context) (api.KernelInfo, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan struct{})
+// whileAlive is a context that ends with the process too, for errEnded.
+func (k *kernel) whileAlive(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(watched)
 		select {
 		case <-k.Done():
-			cancel()
+			cancel(errEnded)
 		case <-ctx.Done():
 		}
 	}()
-	info, err := k.client.Ready(ctx)
-	cancel()
-	<-ended
+	return ctx, func() { cancel(nil); <-watched }
+}
+
+// orEnded is errEnded if that is what is behind err: a process's channels end a moment
+// before it has been waited for.
+func (k *kernel) orEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	select {
 	case <-k.Done():
-		return api.KernelInfo{}, errEnded
-	default:
+		return errEnded
+	case <-time.After(drainExit):
+		return err
 	}
-	if err != nil {
-		return api.KernelInfo{}, err
-	}
-	return api.KernelInfo{Name: info.Implementation, Version: info.ImplementationVersion}, nil
 }
 
 // takeWords keeps the end of what the process itself wrote, for when it fails.

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
 	"encoding/json"
@@ -108,6 +109,7 @@ type Manager struct {
 	execs    map[string]*record
 	keys     map[string]*record
 	ended    []*record // oldest first
+	spent    []*record // without their execution, for their keys; oldest first
 	bytes    int64     // of ended
 	running  int
 	lastEnd  time.Time
@@ -120,7 +122,7 @@ type record struct {
 	e    *execution.Execution
 	s    *session
 	key  string
-	body string // what an idempotency key stands for
+	body [sha256.Size]byte // what an idempotency key stands for
 	end  time.Time
 	size int64
 }
@@ -208,19 +210,28 @@ func (m *Manager) Run(req api.RunRequest) (*Run, error) {
 	if err := checkRun(req); err != nil {
 		return nil, err
 	}
-	body := bodyOf(req)
+	var body [sha256.Size]byte
 	if req.IdempotencyKey != "" {
+		body = bodyOf(req)
 		m.creating.Lock() // so that of two requests with a key one waits for the other
 		defer m.creating.Unlock()
 		m.mu.Lock()
 		r := m.keys[req.IdempotencyKey]
+		var e *execution.Execution
+		if r != nil {
+			e = r.e
+		}
 		m.mu.Unlock()
 		if r != nil {
 			if r.body != body {
 				return nil, api.Errorf(api.CodeConflict, "the idempotency key was used with another body").
 					WithHint("use a new key for a new cell")
 			}
-			return &Run{Execution: r.e, Leave: r.e.Attach(), Existing: true}, nil
+			if e == nil {
+				return nil, api.Errorf(api.CodeGone, "the cell of this idempotency key has run, and its execution is no longer kept").
+					WithHint("use a new key to run it again")
+			}
+			return &Run{Execution: e, Leave: e.Attach(), Existing: true}, nil
 		}
 	}
 	for {
@@ -236,7 +247,7 @@ func (m *Manager) Run(req api.RunRequest) (*Run, error) {
 	}
 }
 
-func (m *Manager) queue(s *session, req api.RunRequest, body string) (*Run, error) {
+func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) (*Run, error) {
 	if (req.Env != nil || req.Cwd != "") && !s.launch.CellEnv {
 		return nil, api.Errorf(api.CodeUnsupported, "the kernel of context %s can't set env or cwd for a single cell", s.id).
 			WithHint("set them when the context is created, or in the code")
@@ -269,7 +280,8 @@ func (m *Manager) queue(s *session, req api.RunRequest, body string) (*Run, erro
 	if err := s.enqueue(&task{e: e, req: req}); err != nil {
 		m.mu.Lock()
 		m.running--
-		m.remove(r)
+		delete(m.execs, e.ID())
+		m.removeKey(r)
 		m.mu.Unlock()
 		e.Close()
 		return nil, err

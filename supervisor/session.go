@@ -336,7 +336,9 @@ func (s *session) onStarted(st *starting) {
 		if s.gen == 0 { // nothing is left of a context that never was
 			s.close()
 		}
-		for _, t := range s.takeQueue() {
+		queue := s.takeQueue()
+		s.publish()
+		for _, t := range queue {
 			s.fail(t.e, refusal)
 		}
 	}
@@ -367,6 +369,8 @@ func (s *session) onMessage(m *jupyter.Message) {
 	case parent == "":
 	case s.cur != nil && parent == s.cur.msgID:
 		s.message(s.cur, m)
+	case s.cur != nil && parent == s.cur.probe:
+		s.answered(s.cur, m)
 	case s.sync != nil && parent == s.sync.msgID:
 		if m.Channel == jupyter.Shell {
 			s.sync = nil
@@ -452,6 +456,7 @@ func (s *session) kernelGone() {
 	k := s.k
 	k.killTree(k.mark)
 	k.waitDone()
+	s.takeMessages()
 	if c := s.cur; c != nil {
 		s.takeRaw(c.e, true)
 	} else {
@@ -472,14 +477,21 @@ func (s *session) kernelGone() {
 	if c.stop != nil && c.stop.why == whyShutdown {
 		end.Lost, end.Error = shutdownLost(), nil
 	}
-	s.end(c.e, end)
-	s.endQueue("ContextLost", "the kernel died under an earlier cell, and the variables with it; this one never ran")
+	// What waits is taken out before the end is told: a cell that is sent after that
+	// is for the next kernel.
+	queue := s.takeQueue()
 	s.publish()
+	s.endCell(k, c, end)
+	s.endTasks(queue, "ContextLost", "the kernel died under an earlier cell, and the variables with it; this one never ran")
 }
 
-// takeMessages takes what the kernel had sent before its end.
+// takeMessages takes what a kernel that has ended had sent: until its channels end, or,
+// where something holds them open, nothing comes any more.
 func (s *session) takeMessages() {
-	for {
+	end := time.Now().Add(killWithin)
+	silent := time.NewTimer(drainExit)
+	defer silent.Stop()
+	for time.Now().Before(end) {
 		select {
 		case m, ok := <-s.k.client.Messages():
 			if !ok {
@@ -487,7 +499,8 @@ func (s *session) takeMessages() {
 			}
 			s.onMessage(m)
 			m.Close()
-		default:
+			silent.Reset(drainExit)
+		case <-silent.C:
 			return
 		}
 	}
@@ -504,9 +517,9 @@ func (s *session) dropKernel() {
 	}
 }
 
-// endQueue ends the waiting cells, which never run.
-func (s *session) endQueue(name, value string) {
-	for _, t := range s.takeQueue() {
+// endTasks ends cells that waited, and never run.
+func (s *session) endTasks(queue []*task, name, value string) {
+	for _, t := range queue {
 		s.end(t.e, execution.Ending{Status: api.StatusInterrupted, NeverRan: true,
 			Error: &api.CellError{Name: name, Value: value}})
 	}
@@ -517,13 +530,15 @@ func (s *session) end(e *execution.Execution, end execution.Ending) {
 	if g, _ := s.generation(); end.NeverRan {
 		e.At(g)
 	}
+	s.m.ending(e, false)
 	e.End(end)
-	s.m.finished(e)
+	s.m.keep(e)
 }
 
 func (s *session) fail(e *execution.Execution, err *api.Error) {
+	s.m.ending(e, true)
 	e.Fail(err)
-	s.m.finished(e)
+	s.m.keep(e)
 }
 
 // syncKernel asks the kernel for a sign of life after an interrupt, and holds the
@@ -566,35 +581,38 @@ func (s *session) stopKernel(l *api.Lost, queued, value string) {
 		s.starting = nil
 		if st.k != nil {
 			st.k.killTree(st.k.mark)
+			s.m.keeper.unwatch(st.k.Pid())
 			st.k.close()
 		}
 		for _, w := range st.waiters {
 			w <- api.Errorf(api.CodeConflict, "%s", value)
 		}
 	}
-	if s.k != nil {
-		if s.k.killedAs == nil {
-			s.k.killedAs = l
+	var c *cell
+	k := s.k
+	if k != nil {
+		if k.killedAs == nil {
+			k.killedAs = l
 		}
 		if s.cur == nil && s.exitBy.IsZero() {
 			s.shutdown()
 		}
-		s.k.killTree(s.k.mark)
-		s.k.waitDone()
+		k.killTree(k.mark)
+		k.waitDone()
 		s.takeMessages()
-		c := s.cur
-		if c != nil {
+		if c = s.cur; c != nil {
 			s.takeRaw(c.e, true)
 		}
 		s.cur = nil
 		s.dropKernel()
-		if c != nil {
-			s.end(c.e, execution.Ending{Status: api.StatusLost, State: api.StateLost, Lost: l})
-		}
 	}
-	s.endQueue(queued, value)
+	queue := s.takeQueue()
 	s.lostIdle = nil
 	s.publish()
+	if c != nil {
+		s.endCell(k, c, execution.Ending{Status: api.StatusLost, State: api.StateLost, Lost: l})
+	}
+	s.endTasks(queue, queued, value)
 }
 
 // shutdown asks an idle kernel to end (shutdown_request), for the sake of its exit

@@ -48,7 +48,7 @@ func (s *session) shutDown(ctx context.Context, grace time.Duration) {
 	const queued, value = "ContextLost", "the agent was stopped before the cell ran"
 	busy := false
 	s.do(func() {
-		s.endQueue(queued, value)
+		s.endTasks(s.takeQueue(), queued, value)
 		busy = s.cur != nil
 		s.stopCell(whyShutdown)
 	})

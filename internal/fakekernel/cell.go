@@ -28,6 +28,7 @@ import (
 //	env NAME              result: a variable of the environment
 //	pid                   result: the process's id
 //	spawn SECONDS         starts a child that sleeps; result: its id
+//	sh SCRIPT             a shell that has the process's own stdout and stderr; waits for it
 //	exit CODE             the process exits at once
 //
 // and of what misbehaves, in quirks.go.
@@ -185,6 +186,12 @@ func (c *cell) command(name, arg string) *failure {
 		}
 		go cmd.Wait()
 		c.result(strconv.Itoa(cmd.Process.Pid))
+	case "sh":
+		cmd := exec.Command("sh", "-c", arg)
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Run(); err != nil {
+			return &failure{"OSError", err.Error()}
+		}
 	case "exit":
 		code, err := strconv.Atoi(arg)
 		if err != nil {

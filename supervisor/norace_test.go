@@ -1,0 +1,5 @@
+//go:build !race
+
+package supervisor
+
+const hugeBytes = 300_000_000
