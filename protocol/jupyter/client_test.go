@@ -185,6 +185,28 @@ func TestSpilled(t *testing.T) {
 	}
 }
 
+// TestSpilledBound: what lies in files is bounded too, though it takes no memory.
+func TestSpilledBound(t *testing.T) {
+	const size, queue = 50_000, 1 << 20
+	k, c := startFake(t, ClientOptions{Inline: 1000, QueueBytes: queue})
+	var sent atomic.Int64
+	flood := make(chan struct{})
+	go func() {
+		defer close(flood)
+		for k.send(IOPub, k.stream(size)...) == nil {
+			sent.Add(1)
+		}
+	}()
+	for last := int64(-1); last != sent.Load(); time.Sleep(200 * time.Millisecond) {
+		last = sent.Load()
+	}
+	if n := len(c.Messages()); n == 0 || n > queue/spillOverhead {
+		t.Errorf("%d files are queued", n)
+	}
+	c.Close()
+	<-flood
+}
+
 // TestSpillFails: with no room on disk a large message is lost and counted, and the
 // next one comes.
 func TestSpillFails(t *testing.T) {

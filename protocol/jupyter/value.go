@@ -84,9 +84,6 @@ func (v Value) first() byte {
 // IsString tells whether v is a string, as far as its first byte tells.
 func (v Value) IsString() bool { return v.first() == '"' }
 
-// IsObject tells whether v is an object, as far as its first byte tells.
-func (v Value) IsObject() bool { return v.first() == '{' }
-
 // Member is one member of an object.
 type Member struct {
 	Key   string
