@@ -30,8 +30,11 @@ const sigKill = syscall.SIGKILL
 
 // Options set up a Manager. Of the zero value all but Workspace and RuntimeDir is usable.
 type Options struct {
-	// Workspace is where contexts start; .runtime/ is made in it.
+	// Workspace is where contexts start.
 	Workspace string
+	// StateDir is where refs and overflows lie; .runtime in the workspace when empty.
+	// One agent at a time has it.
+	StateDir string
 	// RuntimeDir is a directory of the agent's own for connection files and sockets. It
 	// is made if need be, and removed by Shutdown.
 	RuntimeDir string
@@ -60,6 +63,8 @@ type Options struct {
 	Quota           int64         // bytes of the store; its default when 0
 	SpoolLimit      int64         // bytes of one overflow file; the store's default when 0
 	Logger          *slog.Logger
+
+	spawn *spawner // shared by the Managers of a test, since each would reap the others' kernels
 }
 
 func (o Options) withDefaults() Options {
@@ -127,7 +132,9 @@ type record struct {
 	size int64
 }
 
-// NewManager makes a Manager. It starts no kernel and looks for none.
+// NewManager makes a Manager. It starts no kernel and looks for none. There is one in a
+// process: it makes the process the reaper of orphans, and takes each child for one that
+// is in a session of its own and that it did not start.
 func NewManager(o Options) (*Manager, error) {
 	o = o.withDefaults()
 	m := &Manager{o: o, log: o.Logger, instance: newID(""), sessions: map[string]*session{},
@@ -137,7 +144,10 @@ func NewManager(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.o.Workspace = o.Workspace
-	own := filepath.Join(o.Workspace, ".runtime")
+	own := o.StateDir
+	if own == "" {
+		own = filepath.Join(o.Workspace, ".runtime")
+	}
 	if err := mkdirs(own, 0o755); err != nil {
 		return nil, fmt.Errorf("workspace %s: %w; name a directory that the agent can write to", o.Workspace, err)
 	}
@@ -152,7 +162,9 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	m.catalogue = kernels.New(kernels.Options{Python: o.Python, Env: m.environ(nil, nil, ""),
 		Dir: o.Workspace, Credential: m.user.credential})
-	m.spawn = newSpawner()
+	if m.spawn = o.spawn; m.spawn == nil {
+		m.spawn = newSpawner()
+	}
 	m.keeper = &keeper{argv: o.Keeper, mark: "CELLARD_KERNEL=" + m.instance + "-", dir: o.RuntimeDir}
 	return m, nil
 }

@@ -380,6 +380,8 @@ func TestStopWithRunningCell(t *testing.T) {
 func TestRun(t *testing.T) {
 	python := pythons.Newest(t)
 	_, run, args := dirs(t)
+	temp := openDir(t, 0o755)
+	env := []string{"CELLARD_PYTHON=" + python, "TMPDIR=" + temp}
 	file := filepath.Join(run, "cell.py")
 	if err := os.WriteFile(file, []byte("print('from a file')"), 0o644); err != nil {
 		t.Fatal(err)
@@ -396,13 +398,28 @@ func TestRun(t *testing.T) {
 		{[]string{"-c", "1", "--language", "no-such-language"}, 1, "", "no-such-language"},
 		{[]string{"-c", "import os; os._exit(3)"}, 1, "", "the cell ended as lost"},
 	} {
-		code, stdout, stderr := output(t, []string{"CELLARD_PYTHON=" + python}, append(append([]string{"run"}, args...), c.args...)...)
+		code, stdout, stderr := output(t, env, append(append([]string{"run"}, args...), c.args...)...)
 		if code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
 			t.Errorf("%q: code %d\nstdout %s\nstderr %s", c.args, code, stdout, stderr)
 		}
 	}
 	if left, err := filepath.Glob(filepath.Join(run, "*")); err != nil || len(left) != 1 {
 		t.Errorf("left in the runtime directory: %v %v", left, err)
+	}
+	temporary := func() []string {
+		left, err := filepath.Glob(filepath.Join(temp, "cellard-run-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left
+	}
+	if left := temporary(); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	// A value too large to print has a path, and the file is still there.
+	code, stdout, _ := output(t, env, append([]string{"run", "-c", "'a' * 100000"}, args...)...)
+	if left := temporary(); code != 0 || len(left) != 1 || !strings.Contains(stdout, left[0]) {
+		t.Errorf("code %d, left %v\n%.200s", code, left, stdout)
 	}
 }
 

@@ -60,6 +60,23 @@ func runCell(args []string) int {
 	}
 	req.TimeoutMs = &ms
 
+	// The workspace's own place may be that of an agent that serves.
+	state, err := os.MkdirTemp("", "cellard-run-")
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
+		return 1
+	}
+	shown := &printer{}
+	defer func() {
+		if !shown.refs { // else their files stay, for whoever reads the paths
+			_ = os.RemoveAll(state)
+		}
+	}()
+	if err := os.Chmod(state, 0o755); err != nil { // the cells' user looks there
+		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
+		return 1
+	}
+	agent.o.StateDir = state
 	m, err := agent.manager(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: agent.logLevel})))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
@@ -67,7 +84,7 @@ func runCell(args []string) int {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	err = runIn(ctx, cancel, m, req)
+	err = runIn(ctx, cancel, m, req, shown)
 	ctx, cancel = context.WithTimeout(ctx, stopTime)
 	defer cancel()
 	_ = m.Shutdown(ctx)
@@ -89,7 +106,7 @@ func readCode(file string) (string, error) {
 
 // runIn runs the cell and prints what comes of it. The first signal interrupts the
 // cell, the second gives up.
-func runIn(ctx context.Context, giveUp func(), m *supervisor.Manager, req api.RunRequest) error {
+func runIn(ctx context.Context, giveUp func(), m *supervisor.Manager, req api.RunRequest, shown *printer) error {
 	run, err := m.Run(req)
 	if err != nil {
 		return err
@@ -128,16 +145,21 @@ func runIn(ctx context.Context, giveUp func(), m *supervisor.Manager, req api.Ru
 			if err := json.Unmarshal(line, &ev); err != nil {
 				return err
 			}
-			if last, err := show(ev); last {
+			if last, err := shown.show(ev); last {
 				return err
 			}
 		}
 	}
 }
 
+// printer prints what comes of a cell.
+type printer struct {
+	refs bool // a ref's path was printed
+}
+
 // show prints an event. It reports whether it was the last, and what the cell
 // failed with.
-func show(ev api.Event) (last bool, err error) {
+func (p *printer) show(ev api.Event) (last bool, err error) {
 	switch ev.K {
 	case api.KindStdout:
 		_, _ = os.Stdout.WriteString(ev.Text)
@@ -148,7 +170,7 @@ func show(ev api.Event) (last bool, err error) {
 	case api.KindGap:
 		fmt.Fprintf(os.Stderr, "[%d events were lost: the cell put out too much at once]\n", ev.Missed)
 	case api.KindResult:
-		showResult(ev)
+		p.result(ev)
 	case api.KindError:
 		if ev.Err.Traceback != "" {
 			fmt.Fprintln(os.Stderr, ev.Err.Traceback)
@@ -171,7 +193,7 @@ func show(ev api.Event) (last bool, err error) {
 }
 
 // showResult prints a result's text, or what there is in place of one.
-func showResult(ev api.Event) {
+func (p *printer) result(ev api.Event) {
 	var text string
 	if json.Unmarshal(ev.Data["text/plain"], &text) == nil {
 		fmt.Println(text)
@@ -181,6 +203,7 @@ func showResult(ev api.Event) {
 		}
 	}
 	for t, ref := range ev.Refs {
+		p.refs = true
 		fmt.Printf("[%s, %d bytes: %s]\n", t, ref.Bytes, ref.Path)
 	}
 }
