@@ -3,14 +3,17 @@ module github.com/cellard/cellard
 go 1.24.0
 
 require (
+	github.com/go-zeromq/zmq4 v0.17.0
+	github.com/google/shlex v0.0.0-20191202100458-e7afc7fbc510
+	github.com/mdlayher/vsock v1.2.1
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sync v0.18.0
+	golang.org/x/sys v0.39.0
+)
+
+require (
 	github.com/go-zeromq/goczmq/v4 v4.2.2 // indirect
-	github.com/go-zeromq/zmq4 v0.17.0 // indirect
-	github.com/google/shlex v0.0.0-20191202100458-e7afc7fbc510 // indirect
 	github.com/mdlayher/socket v0.4.1 // indirect
-	github.com/mdlayher/vsock v1.2.1 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
 	golang.org/x/net v0.9.0 // indirect
-	golang.org/x/sync v0.18.0 // indirect
-	golang.org/x/sys v0.39.0 // indirect
 	golang.org/x/text v0.15.0 // indirect
 )
