@@ -17,12 +17,13 @@ import (
 const maxTypes = 64
 
 // previewBytes is how much of a long text/plain stays in data, half of it head
-// and half tail.
+// and half tail, as long as there is room.
 const previewBytes = 8 << 10
 
 type result struct {
 	api.Result
 	inline  int64
+	values  int
 	cleared bool
 }
 
@@ -33,6 +34,9 @@ type bundle struct {
 	size int64 // bytes of data
 	lost int64 // bytes that could not be kept
 }
+
+// values is how many there are, in data and behind refs; an empty bundle counts, too.
+func (b *bundle) values() int { return max(1, len(b.data)+len(b.refs)) }
 
 // bundle takes the members of a bundle into data or, what is too large, to the
 // store. A value that can't be read or stored is counted as lost and, so that the
@@ -78,9 +82,12 @@ func (e *Execution) bundle(v jupyter.Value) bundle {
 		}
 		b.refs[t] = ref
 		if t == "text/plain" {
-			raw, _ := api.Marshal(preview)
-			b.data[t] = raw
-			b.size += int64(len(raw))
+			// Past the bound of all results together not even this is kept: 10,000
+			// previews would be 80 MB.
+			if raw, _ := api.Marshal(preview); b.size+int64(len(raw)) <= room {
+				b.data[t] = raw
+				b.size += int64(len(raw))
+			}
 		}
 	}
 	return b

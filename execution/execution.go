@@ -15,7 +15,7 @@ type Limits struct {
 	Inline        int64 // bytes of JSON of one value kept in data; 48 KiB
 	InlineTable   int64 // the same for a table; 256 KiB
 	InlineResults int64 // the same for all results together; 4 MiB
-	Results       int   // how many results are kept; 100,000
+	Results       int   // how many values, of all results together, are kept; 10,000
 	Stream        int64 // bytes of stdout, and of stderr, kept inline; 1 MiB
 	Traceback     int   // bytes of a traceback; 64 KiB
 	LogMemory     int64 // bytes of the event log in memory; 2 MiB
@@ -26,7 +26,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Inline, 48<<10)
 	def(&l.InlineTable, 256<<10)
 	def(&l.InlineResults, 4<<20)
-	def(&l.Results, 100_000)
+	def(&l.Results, 10_000)
 	def(&l.Stream, 1<<20)
 	def(&l.Traceback, 64<<10)
 	def(&l.LogMemory, 2<<20)
@@ -65,6 +65,7 @@ type Execution struct {
 	streams [2]*stream
 	results []*result
 	inline  int64 // bytes of results in data
+	values  int   // in data and refs of results
 	pending pending
 	clear   bool // clear_output(wait=true) came, and no output since
 	began   time.Time
@@ -270,6 +271,10 @@ func (e *Execution) Events(after int64) *Reader { return &Reader{log: e.log, aft
 // LastSeq is the seq of its newest event; 0 before the first.
 func (e *Execution) LastSeq() int64 { return e.log.last() }
 
+// valueBytes is about what a value of a result takes beside its text: two maps, and a
+// ref's path and hash.
+const valueBytes = 1 << 10
+
 // Size is about how many bytes of memory it holds.
 func (e *Execution) Size() int64 {
 	n := e.log.size()
@@ -278,7 +283,7 @@ func (e *Execution) Size() int64 {
 	for _, s := range e.streams {
 		n += min(s.text.Total(), e.lim.Stream)
 	}
-	return n + e.inline + int64(len(e.results))*256 + 4<<10
+	return n + e.inline + int64(e.values)*valueBytes + 4<<10
 }
 
 // Close forgets all it holds: readers get ErrFreed.

@@ -202,7 +202,7 @@ func (e *Execution) clearNow() {
 		r.cleared = true
 		r.Data, r.Refs = nil, nil // a DisplayMap still has it
 	}
-	e.results, e.inline = nil, 0
+	e.results, e.inline, e.values = nil, 0, 0
 }
 
 // Display adds a result: the bundle of a display_data or, with main, of an
@@ -220,9 +220,10 @@ func (e *Execution) Display(main bool, data jupyter.Value, displayID string, d *
 	}
 	e.newOutput()
 	e.out.LostBytes += b.lost
-	r := &result{Result: api.Result{Main: main, Data: b.data, Refs: b.refs}, inline: b.size}
+	r := &result{Result: api.Result{Main: main, Data: b.data, Refs: b.refs}, inline: b.size, values: b.values()}
 	e.results = append(e.results, r)
 	e.inline += b.size
+	e.values += r.values
 	d.add(displayID, shown{e, r})
 	if e.ended.IsZero() {
 		e.flush()
@@ -234,7 +235,7 @@ func (e *Execution) Display(main bool, data jupyter.Value, displayID string, d *
 func (e *Execution) full() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.results) >= e.lim.Results && !e.clear
+	return e.values >= e.lim.Results && !e.clear
 }
 
 // Update is update_display_data: it changes the results that the id names, of this
@@ -254,7 +255,8 @@ func (e *Execution) Update(data jupyter.Value, displayID string, d *DisplayMap) 
 		if !s.r.cleared && !s.e.closed {
 			found = true
 			s.e.inline += b.size - s.r.inline
-			s.r.inline, s.r.Data, s.r.Refs = b.size, b.data, b.refs
+			s.e.values += b.values() - s.r.values
+			s.r.inline, s.r.values, s.r.Data, s.r.Refs = b.size, b.values(), b.data, b.refs
 		}
 		s.e.mu.Unlock()
 	}
