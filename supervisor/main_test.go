@@ -35,7 +35,9 @@ func TestMain(m *testing.M) {
 		agentMain(os.Args[2])
 	}
 	files := openFiles()
+	spawn = newSpawner()
 	code := m.Run()
+	spawn.Close()
 	if code == 0 {
 		if err := nothingLeft(files); err != nil {
 			fmt.Fprintln(os.Stderr, "after the tests:", err)
@@ -44,6 +46,8 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+var spawn *spawner // for all tests
 
 func nothingLeft(files map[string]bool) error {
 	// The runtime's own reader of signals stays once signal.Notify was called.
@@ -117,7 +121,7 @@ var specs = map[string]string{
 // options are those of a Manager that runs the fake kernel, in directories of its own.
 func options(dir string) Options {
 	return Options{Workspace: filepath.Join(dir, "w"), RuntimeDir: filepath.Join(dir, "r"),
-		User: strconv.Itoa(os.Getuid()), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "JUPYTER_PATH=" + filepath.Join(dir, "j")}}
+		spawn: spawn, User: strconv.Itoa(os.Getuid()), Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "JUPYTER_PATH=" + filepath.Join(dir, "j")}}
 }
 
 func writeSpecs(dir string) error {
@@ -320,6 +324,7 @@ func (a *agent) until(what string, is func() bool) {
 	}
 }
 
+// main1 is the text of the cell's own result.
 func main1(x api.Execution) string {
 	for _, r := range x.Results {
 		if r.Main {
@@ -400,8 +405,6 @@ func (a *agent) kept(set ...with) {
 		a.t.Errorf("want the state of generation 1, got %s", show(x))
 	}
 }
-
-func agentMain(string) { os.Exit(2) }
 
 // context makes a context of the fake kernel, whose first cell is then not the one
 // that starts the kernel.

@@ -35,7 +35,9 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 		}()
 	}
 	wg.Wait()
-	m.spawn.Close()
+	if m.o.spawn == nil {
+		m.spawn.Close()
+	}
 	m.keeper.close()
 	err := os.RemoveAll(m.o.RuntimeDir)
 	if err2 := m.store.Close(); err == nil {

@@ -1,0 +1,184 @@
+package supervisor
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// A kernel that dies at any step of a cell: the cell is lost, with all that it had put
+// out; the cells that wait never run; the next request has a fresh kernel.
+func TestDeathUnderACell(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	for i, c := range []struct {
+		code, out, signal string
+		reason            api.LostReason
+		exit              int
+	}{
+		{lines("!die-before-busy", "print a"), "", "SIGKILL", api.LostSignal, -1},
+		{lines("!die-after-busy", "print a"), "", "SIGKILL", api.LostSignal, -1},
+		{lines("print a", "!die-before-idle"), "a\n", "SIGKILL", api.LostSignal, -1},
+		{lines("print a", "!die-after-idle"), "a\n", "SIGKILL", api.LostSignal, -1},
+		{lines("print a", "!die-after-reply"), "a\n", "SIGKILL", api.LostSignal, -1},
+		{lines("print a", "exit 7"), "a\n", "", api.LostExit, 7},
+		{lines("print a", "exit 0"), "a\n", "", api.LostExit, 0},
+		{lines("print a", "sh kill -TERM $PPID; sleep 100"), "a\n", "SIGTERM", api.LostSignal, -1},
+	} {
+		a.ok(a.cell("set x 1"))
+		gate := a.queue("sleep 300")
+		r := a.queue(c.code)
+		queued := []*Run{a.queue("print never"), a.queue("print never")}
+		a.ok(a.end(gate))
+		x := a.end(r)
+		a.lostBy(x, c.reason, c.signal, c.exit)
+		if x.Stdout != c.out || x.Generation != i+1 || x.Incomplete {
+			t.Errorf("%q: %s", c.code, show(x))
+		}
+		checkEvents(t, a.events(r))
+		// At once: what waits has been taken out by now.
+		next := a.queue("get x")
+		for _, q := range queued {
+			y := a.end(q)
+			a.is(y, api.StatusInterrupted, api.StateKept, "ContextLost")
+			if y.Stdout != "" || y.ContextStarted {
+				t.Errorf("%q: a waiting cell: %s", c.code, show(y))
+			}
+		}
+		y := a.end(next)
+		a.is(y, api.StatusError, api.StateKept, "NameError")
+		if !y.ContextStarted || y.Generation != i+2 {
+			t.Errorf("%q: the next cell: %s", c.code, show(y))
+		}
+	}
+}
+
+// All that a kernel had sent before it died arrives.
+func TestDeathAfterAFlood(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("print start"))
+	x := a.cell(lines("!flood 20000", "exit 1"))
+	a.lostBy(x, api.LostExit, "", 1)
+	if !strings.HasSuffix(x.Stdout, "line 20000\n") || strings.Count(x.Stdout, "\n") != 20000 || x.LostBytes != 0 {
+		t.Errorf("%d lines arrived", strings.Count(x.Stdout, "\n"))
+	}
+}
+
+// The raw last words of a kernel tell why it died.
+func TestLastWords(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("print start"))
+	x := a.cell(lines("sh echo malloc: corrupted >&2", "exit 134"))
+	a.lostBy(x, api.LostExit, "", 134)
+	if !strings.Contains(x.Lost.Message, "malloc: corrupted") || !strings.Contains(x.Stderr, "malloc: corrupted") {
+		t.Errorf("last words: %s", show(x))
+	}
+}
+
+// A kernel that dies while idle: the next cell runs on another one and says so.
+func TestDeathWhileIdle(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("set x 1"))
+	c, err := a.Context("fake")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(c.ProcessID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	x := a.cell("print a") // at once: nobody may have noticed yet
+	if x.Status == api.StatusOK {
+		if x.State != api.StateLost || x.Lost == nil || x.Lost.Reason != api.LostSignal || *x.Lost.Signal != "SIGKILL" || !x.ContextStarted || x.Generation != 2 {
+			t.Errorf("want ok with state lost: %s", show(x))
+		}
+	} else { // it was sent before the end could be seen
+		a.lostBy(x, api.LostSignal, "SIGKILL", -1)
+	}
+
+	generationNow := func() int { c, _ := a.Context("fake"); return c.Generation }
+	a.cell("print alive")
+	before := generationNow()
+	c, _ = a.Context("fake")
+	_ = syscall.Kill(c.ProcessID, syscall.SIGTERM)
+	a.until("the context is dead", func() bool { c, _ := a.Context("fake"); return c.State == api.ContextDead })
+	if c, _ := a.Context("fake"); c.ProcessID != 0 {
+		t.Errorf("a dead context has the process %d", c.ProcessID)
+	}
+	if _, err := a.Run(request("get x", generation(before))); code(err) != api.CodeGeneration {
+		t.Errorf("a run for the generation that is gone: %v", err)
+	}
+	x = a.cell("print b")
+	if x.Status != api.StatusOK || x.State != api.StateLost || x.Lost == nil || x.Lost.Signal == nil || *x.Lost.Signal != "SIGTERM" || !x.ContextStarted || x.Generation != before+1 {
+		t.Errorf("want ok with state lost: %s", show(x))
+	}
+	a.ok(a.cell("print c")) // told once
+}
+
+// A kernel that ignores every interrupt, or is stopped, is killed at the ladder's end.
+func TestUnresponsive(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, func(o *Options) { o.InterruptGrace = 1500 * time.Millisecond })
+	for i, quirk := range []string{"!deaf", "!freeze"} {
+		a.cell("set x 1")
+		r := a.queue(lines("print a", quirk, "sleep 3600000"), timeout(200*time.Millisecond))
+		queued := a.queue("print never")
+		x := a.end(r)
+		a.lostBy(x, api.LostUnresponsive, "", -1) // and never a timeout
+		if x.Stdout != "a\n" || !strings.Contains(x.Lost.Message, "did not stop") {
+			t.Errorf("%s: %s", quirk, show(x))
+		}
+		a.is(a.end(queued), api.StatusInterrupted, api.StateKept, "ContextLost")
+		a.fresh(i + 2)
+	}
+}
+
+// Children go with their kernel, wherever they hide: in a session of their own,
+// orphaned, or both.
+func TestNothingOutlivesItsKernel(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	const start = "sh setsid sleep 1000 & (sleep 1000 &) ; (setsid sleep 1000 > /dev/null 2>&1 &) ; sleep 1000 &"
+	for _, end := range []string{"exit", "restart", "delete"} {
+		a.ok(a.cell(start))
+		a.until("the children run", func() bool { return len(a.processes()) == 5 })
+		old, _ := a.Context("fake")
+		switch end {
+		case "exit":
+			a.lostBy(a.cell("exit 1"), api.LostExit, "", 1)
+			if left := a.processes(); len(left) != 0 {
+				t.Errorf("%s: left: %+v", end, left)
+			}
+		case "restart":
+			c, err := a.Restart(context.Background(), "fake")
+			if err != nil || c.Generation != old.Generation+1 {
+				t.Errorf("%+v, %v", c, err)
+			}
+			if left := a.processes(); len(left) != 1 {
+				t.Errorf("%s: left: %+v", end, left)
+			}
+		case "delete":
+			if err := a.Delete(context.Background(), "fake"); err != nil {
+				t.Error(err)
+			}
+			if left := a.processes(); len(left) != 0 {
+				t.Errorf("%s: left: %+v", end, left)
+			}
+		}
+	}
+	a.until("orphans are reaped", func() bool {
+		for _, p := range children(os.Getpid()) {
+			if p.state == 'Z' {
+				return false
+			}
+		}
+		return true
+	})
+}
