@@ -3,6 +3,7 @@ package supervisor
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -249,4 +250,27 @@ func TestBoundedMemory(t *testing.T) {
 		}
 	}
 	a.kept()
+}
+
+// A message that is too large for memory and can't be put on disk is lost, and that is
+// said; the cell goes on.
+func TestMessageThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("print start"))
+	dir := filepath.Join(a.o.Workspace, ".runtime", "interpreter")
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir, nil, 0o644); err != nil { // or the store would make it again
+		t.Fatal(err)
+	}
+	x := a.cell(lines("print a", "!huge 3000000", "print b"))
+	a.ok(x)
+	if x.Stdout != "a\nb\n" || x.LostBytes < 3_000_000 {
+		t.Errorf("lost %d bytes: %s", x.LostBytes, show(x))
+	}
+	if x := a.cell("print c"); x.LostBytes != 0 || x.Stdout != "c\n" {
+		t.Errorf("the next cell: %s", show(x))
+	}
 }
