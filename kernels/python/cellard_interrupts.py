@@ -15,6 +15,7 @@ escapes.
 """
 
 import asyncio
+import itertools
 import os
 import signal
 import sys
@@ -26,10 +27,12 @@ GRACE = 0.1
 
 
 class Interrupts:
-    def __init__(self, is_kernel_file):
+    def __init__(self, is_kernel_file, senders):
+        """What the kernel's own files are, and the files whose code sends: tracing leaves it whole."""
         self._pid = os.getpid()
         self._main = threading.main_thread().ident
         self._is_kernel_file = is_kernel_file
+        self._senders = senders
         # By id of the code object at which the user's code begins: how often entered.
         self._boundaries = {}
         self._theirs = None  # a SIGINT handler that a cell has set
@@ -114,8 +117,11 @@ class Interrupts:
             raise KeyboardInterrupt
         cell = self._cell
         if cell is None:
-            if self._stray_task(frame):
-                raise asyncio.CancelledError
+            # A task that an earlier cell has left in the loop may keep the kernel from
+            # everything else.
+            error, _ = self._user_frames(frame)
+            if error is not None:
+                raise error
             return
         cell.count += 1
         if cell.count == 1 and self._theirs is not None:
@@ -132,10 +138,10 @@ class Interrupts:
             signal.pthread_kill(self._main, signal.SIGINT)
 
     def _interrupt(self, cell, frame):
-        mine = self._user_frames(frame)
-        if mine:
-            if cell.insisting:
-                self._trace_frames(cell, mine)
+        error, frames = self._user_frames(frame)
+        if cell.insisting:
+            self._trace_frames(cell, frames)
+        if error is KeyboardInterrupt:
             raise KeyboardInterrupt
         if cell.future is None:
             cell.pending = True
@@ -145,8 +151,8 @@ class Interrupts:
         # handler doesn't, so that an interrupted await goes on until something else
         # happens).
         cell.loop.call_soon_threadsafe(self._cancel, cell)
-        if self._stray_task(frame):
-            raise asyncio.CancelledError
+        if error is not None:
+            raise error
 
     def _cancel(self, cell):
         if cell.future.done() or cell.ended.is_set():
@@ -160,23 +166,26 @@ class Interrupts:
             task.cancel()
 
     def _user_frames(self, frame):
-        """The frames from the given one down to where the user's code begins, or []."""
-        frames = []
-        while frame is not None:
-            frames.append(frame)
-            if id(frame.f_code) in self._boundaries:
-                return frames
-            frame = frame.f_back
-        return []
+        """What may be raised there, and the frames from there down to where the user's code begins.
 
-    def _stray_task(self, frame):
-        """Whether the frame belongs to a task of the user's that is not the cell itself."""
+        KeyboardInterrupt in the cell's own code; CancelledError in a task that the cell
+        has made, where KeyboardInterrupt would end the kernel's loop; None elsewhere.
+        """
+        frames = []
+        beyond = frame
+        while beyond is not None:
+            frames.append(beyond)
+            if id(beyond.f_code) in self._boundaries:
+                return KeyboardInterrupt, frames
+            beyond = beyond.f_back
         try:
-            task = asyncio.current_task()
-            code = task.get_coro().cr_code
+            code = asyncio.current_task().get_coro().cr_code
         except (RuntimeError, AttributeError):
-            return False
-        return not self._is_kernel_file(code.co_filename)
+            return None, []  # no loop, no task, or none of Python's
+        if self._is_kernel_file(code.co_filename):
+            return None, []
+        mine = itertools.takewhile(lambda f: not self._is_kernel_file(f.f_code.co_filename), frames)
+        return asyncio.CancelledError, list(mine)
 
     # Tracing, once it insists.
 
@@ -193,11 +202,11 @@ class Interrupts:
         if self._is_kernel_file(frame.f_code.co_filename):
             return None
         if event == "call":
-            return self._trace if self._user_frames(frame) or self._stray_task(frame) else None
-        if event == "line":
-            place = (id(frame.f_code), frame.f_lasti)
-            if place not in cell.tried:
-                error = KeyboardInterrupt if self._user_frames(frame) else asyncio.CancelledError
+            return self._trace if self._user_frames(frame)[0] is not None else None
+        place = (id(frame.f_code), frame.f_lasti)
+        if event == "line" and place not in cell.tried:
+            error, frames = self._user_frames(frame)
+            if error is not None and not any(f.f_code.co_filename in self._senders for f in frames):
                 cell.tried.add(place)
                 cell.raised = True
                 raise error
@@ -209,7 +218,7 @@ class Interrupts:
         cell = self._cell
         if cell is not None and cell.raised:
             cell.raised = False
-            self._trace_frames(cell, self._user_frames(frame))
+            self._trace_frames(cell, self._user_frames(frame)[1])
 
 
 _DEFAULTS = (signal.SIG_DFL, signal.SIG_IGN)

@@ -14,6 +14,7 @@ import sys
 import warnings
 
 import IPython
+import ipykernel.iostream
 import ipykernel.kernelapp
 import ipykernel.zmqshell
 import jupyter_client
@@ -33,14 +34,16 @@ from traitlets import Any, Instance, Type, default
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
+import cellard_children
 import cellard_commands
 import cellard_files
 import cellard_json
+import cellard_output
 import cellard_packages
 import cellard_tables
 from cellard_cells import Surroundings
 from cellard_interrupts import Interrupts
-from cellard_output import Outbox, Parents, Stream
+from cellard_output import Outbox, Parents, PubThread, Stream
 
 def _directory(module):
     return os.path.dirname(os.path.abspath(module.__file__)) + os.sep
@@ -127,6 +130,12 @@ class DisplayPublisher(ZMQDisplayPublisher):
 
     def _flush_streams(self):
         self.outbox.post()
+
+    def publish(self, data, *args, **kwargs):
+        if self.outbox.child:
+            print(data.get("text/plain", ""))
+        else:
+            super().publish(data, *args, **kwargs)
 
 
 class DisplayHook(ZMQShellDisplayHook):
@@ -235,6 +244,12 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         trim_all(error)
         super().showtraceback((kind, error, trim(trace)), *args, **kwargs)
 
+    def _showtraceback(self, etype, evalue, stb):
+        if self.app.outbox.child:
+            print("\n".join(stb), file=sys.stderr)
+        else:
+            super()._showtraceback(etype, evalue, stb)
+
     def system(self, command):
         """!command"""
         status, _ = cellard_commands.run(self.var_expand(command, depth=1), shell=True)
@@ -283,19 +298,23 @@ class Kernel(IPythonKernel):
         surroundings = Surroundings(self.get_parent("shell").get("metadata"))
         cellard_packages.refresh()
         self.interrupts.begin()
+        reply = None
         try:
             try:
                 surroundings.enter()
             except (OSError, ValueError) as error:
                 return self._failure(error, store_history and not silent)
             with self.interrupts.code(type(self.shell).user_expressions.__code__):
-                return await super().do_execute(
+                reply = await super().do_execute(
                     code, silent, store_history, user_expressions, allow_stdin, **kwargs
                 )
+            return reply
         except BaseException as error:
             # A cell can cancel the task that it runs in, and that mustn't cost its reply.
             return self._failure(error, False)
         finally:
+            if self.parent.outbox.child:
+                self.parent.leave_child(0 if reply and reply["status"] == "ok" else 1)
             self.interrupts.end()
             surroundings.leave()
             self.parent.mend_streams()
@@ -367,25 +386,14 @@ class App(IPKernelApp):
             "stderr": Stream(self.outbox, "stderr", 2),
         }
         sys.stdout, sys.stderr = self.streams["stdout"], self.streams["stderr"]
+        self._c_library = _c_library()
+        with contextlib.suppress(AttributeError, ValueError):  # what is written to it arrives
+            sys.__stdout__.reconfigure(line_buffering=True)
         self.displayhook = import_item(str(self.displayhook_class))(self.session, self.iopub_socket)
         sys.displayhook = self.displayhook
-        self._watch_children()
-
-    def _watch_children(self):
         late = cellard_packages.LateFinder()
         sys.meta_path.append(late)
-
-        def child(flush=self.outbox.flush, late=late):
-            late.stale = True
-            flush()
-
-        # Called at each of the interpreter's audit events, so nothing but a look into a
-        # set may be done at most of them.
-        def audit(event, _, starts=_STARTS, child=child):
-            if event in starts:
-                child()
-
-        sys.addaudithook(audit)
+        cellard_children.before_each(late.expect, self.outbox.flush)
 
     def mend_streams(self):
         """Put the streams back if a cell left one that can't be written.
@@ -397,10 +405,21 @@ class App(IPKernelApp):
                 getattr(sys, name).flush()
             except Exception:
                 setattr(sys, name, stream)
-        for stream in (sys.__stdout__, sys.__stderr__):
-            with contextlib.suppress(Exception):
-                stream.flush()
+        with contextlib.suppress(Exception):
+            sys.__stdout__.flush()
+        if self._c_library is not None:
+            self._c_library.fflush(None)
         self.outbox.flush()
+
+    def leave_child(self, status):
+        """End a forked child that came to the end of the cell: there is one kernel."""
+        for stream in self.streams.values():
+            stream.flush()
+        os._exit(status)
+
+    def init_iopub(self, context):
+        ipykernel.kernelapp.IOPubThread = PubThread
+        super().init_iopub(context)
 
     def init_signal(self):
         self.interrupts.install()
@@ -423,10 +442,14 @@ class App(IPKernelApp):
                 continue
 
 
-# Audit events of what may start a child, that writes to the descriptors.
-_STARTS = frozenset(
-    ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec", "os.spawn", "pty.spawn")
-)
+def _c_library():
+    """The C library, whose own buffer of stdout has to be flushed; None without ctypes."""
+    try:
+        import ctypes
+
+        return ctypes.CDLL(None)
+    except (ImportError, OSError):
+        return None
 
 
 def configuration(directory):
@@ -446,6 +469,6 @@ def make(argv, directory):
     warnings.filterwarnings("ignore", message="To exit: use")
     cellard_packages.allow_pip()
     app = App.instance(config=configuration(os.path.join(directory, "ipython")))
-    app.interrupts = Interrupts(is_kernel_file)
+    app.interrupts = Interrupts(is_kernel_file, {cellard_output.__file__, ipykernel.iostream.__file__})
     app.initialize(argv)
     return app

@@ -12,13 +12,13 @@ writer that is faster than the reader waits.
 """
 
 import codecs
-import collections
 import contextvars
 import functools
 import io
 import os
 import threading
 
+from ipykernel.iostream import IOPubThread
 from jupyter_client.session import extract_header
 
 # The longest text of one message, in characters. UTF-8 makes at most four
@@ -43,19 +43,19 @@ class Parents:
     """
 
     def __init__(self):
-        self._in_context = contextvars.ContextVar("cellard_parent")
+        self.context = contextvars.ContextVar("cellard_parent", default=None)
         self._last = {}
 
     def set(self, parent):
         header = extract_header(parent)
-        self._in_context.set(header)
+        self.context.set(header)
         self._last = header
 
     def get(self):
-        try:
-            return self._in_context.get()
-        except LookupError:
-            return getattr(threading.current_thread(), "_cellard_parent", self._last)
+        header = self.context.get()
+        if header is not None:
+            return header
+        return getattr(threading.current_thread(), "_cellard_parent", self._last)
 
     def follow_threads(self):
         """Let a thread keep the parent of the cell that started it."""
@@ -74,71 +74,84 @@ class Parents:
         threading.Thread.start = start_with_parent
 
 
+class PubThread(IOPubThread):
+    """ipykernel's iopub thread, without its port on the loopback for forked children."""
+
+    def _setup_pipe_in(self):
+        self._pipe_flag = False  # a child writes to the descriptors (Outbox)
+
+
 class Outbox:
-    """Text on its way to the iopub thread, which sends it."""
+    """Text on its way to the iopub thread, which sends it.
+
+    In a forked child nothing is sent: the sockets are the kernel's. What is written
+    there goes to the descriptors.
+    """
 
     def __init__(self, session, pub_thread, parents):
         self.parents = parents
-        self.child = False  # in a forked child there is no iopub thread
+        self.child = False
         self._session = session
         self._thread = pub_thread
         # A signal handler or a finalizer may write while the same thread holds it.
-        self._lock = threading.RLock()
-        self._items = collections.deque()
-        self._waiting = 0
-        self._timer = False
-        self._hurried = False
+        self.lock = threading.RLock()
+        # Under the lock: what waits, as runs of texts of one stream and one parent; how
+        # many characters that and what is being sent have; from how many on a writer
+        # has more to do than to add to them.
+        self._runs = []
+        self.name = self.parent = self.texts = None  # the last run's
+        self.waiting = 0
+        self.calm = 0
         self._sent = threading.Event()
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self):
         self.child = True
-        self._lock = threading.RLock()
-        self._items.clear()
+        self.lock = threading.RLock()
+        self._take()
+        self._session.send = lambda *args, **kwargs: None
 
-    def put(self, name, text):
-        """Take text of a stream; wait while too much is waiting."""
-        parent = self.parents.get()
-        with self._lock:
-            self._items.append((name, parent, text))
-            self._waiting += len(text)
-            waiting = self._waiting
-            timer, self._timer = not self._timer, True
-            hurry = waiting >= PIECE and not self._hurried
-            if hurry:
-                self._hurried = True
-        if hurry:
+    def run(self, name, parent):
+        """Begin a run. Called with the lock."""
+        self.name, self.parent, self.texts = name, parent, []
+        self._runs.append((name, parent, self.texts))
+
+    def _take(self):
+        runs, self._runs = self._runs, []
+        self.name = self.parent = self.texts = None
+        self.calm = 0
+        return runs
+
+    def stir(self):
+        """What a writer does that finds as much as calm waiting."""
+        with self.lock:
+            urgent, scheduled = self.waiting >= PIECE, self.calm == ROOM
+            self.calm = ROOM if urgent else PIECE
+        if urgent and not scheduled:
             self._thread.schedule(self._send)
-        elif timer:
+        elif not urgent:
             self._thread.schedule(self._send_later)
-        if waiting > ROOM:
+        if self.waiting > ROOM:
             self._wait_for_room()
 
     def post(self):
-        """Send what there is, and nothing that is written later, before any message
-        that is scheduled after this: a display, or clear_output, lies between them."""
-        if self._waiting and not self.child:
-            self._thread.schedule(functools.partial(self._send, self._mark()))
-
-    def _mark(self):
-        mark = object()
-        with self._lock:
-            self._items.append(mark)
-        return mark
+        """Send what there is, before any message that is scheduled after this."""
+        if self.waiting and not self.child:
+            self._thread.schedule(self._send)
 
     def flush(self):
         """Send what there is, and return once it is on its way."""
-        if self.child or not self._waiting:
+        if self.child or not self.waiting:
             return
-        done = threading.Event()
-        mark = self._mark()
+        sent = threading.Lock()
+        sent.acquire()
 
         def send():
-            self._send(mark)
-            done.set()
+            self._send()
+            sent.release()
 
         self._thread.schedule(send)
-        while not done.wait(1):
+        while not sent.acquire(timeout=1):
             if not self._thread.thread.is_alive():
                 return
 
@@ -146,50 +159,30 @@ class Outbox:
         thread = self._thread.thread
         if threading.current_thread() is thread:
             return
-        while self._waiting > ROOM and thread.is_alive():
+        while self.waiting > ROOM and thread.is_alive():
             self._sent.clear()
             if not self._sent.wait(0.1):
-                # An interrupt may have come between put's notes and its scheduling.
-                self.post()
+                # An interrupt may have come between a writer's notes and its scheduling.
+                self._thread.schedule(self._send)
 
     def _send_later(self):
         # By way of the queue of the iopub thread, not straight from the timer: a
         # display that was scheduled before the text has to go out before it.
         self._thread.io_loop.call_later(PAUSE, self._thread.schedule, self._send)
 
-    def _send(self, mark=None):
-        """Send what waits before the mark; with none, before the first that is there."""
-        with self._lock:
-            items = self._take(mark)
-            self._timer = self._hurried = False
-        for name, parent, texts in _runs(items):
-            for piece in _pieces(texts):
+    def _send(self):
+        with self.lock:
+            runs = self._take()
+        for name, parent, texts in runs if len(runs) <= SWITCHES else _joined(runs):
+            text = "".join(texts)
+            for begin in range(0, len(text), PIECE):
+                piece = text[begin : begin + PIECE]
                 try:
                     self._send_one(name, parent, piece)
                 finally:
-                    with self._lock:
-                        self._waiting -= len(piece)
+                    with self.lock:
+                        self.waiting -= len(piece)
                     self._sent.set()
-        with self._lock:
-            # What was written after a mark has to find its own way.
-            more = mark is not None and bool(self._items) and not self._timer
-            self._timer = self._timer or more
-        if more:
-            self._send_later()
-
-    def _take(self, mark):
-        taken = []
-        if mark is not None and mark not in self._items:
-            return taken  # a later one's sending took it along
-        while self._items:
-            item = self._items[0]
-            if isinstance(item, tuple):
-                taken.append(self._items.popleft())
-            elif mark is None:
-                break  # what is scheduled for this one goes on from here
-            elif self._items.popleft() is mark:
-                break
-        return taken
 
     def _send_one(self, name, parent, text):
         if self._thread.closed:
@@ -204,41 +197,12 @@ class Outbox:
         )
 
 
-def _runs(items):
-    """Join neighbours of the same stream and parent: (name, parent, texts)."""
-    runs = []
-    for name, parent, text in items:
-        if runs and runs[-1][0] == name and runs[-1][1] is parent:
-            runs[-1][2].append(text)
-        else:
-            runs.append((name, parent, [text]))
-    if len(runs) <= SWITCHES:
-        return runs
+def _joined(runs):
+    """The runs of each stream and parent as one, in the order of their beginnings."""
     joined = {}
     for name, parent, texts in runs:
-        key = (name, parent.get("msg_id"))
-        joined.setdefault(key, (name, parent, []))[2].extend(texts)
-    return list(joined.values())
-
-
-def _pieces(texts):
-    """Yield the texts, joined and cut, as strings of at most PIECE characters."""
-    batch, size = [], 0
-    for text in texts:
-        if size + len(text) <= PIECE:
-            batch.append(text)
-            size += len(text)
-            continue
-        if batch:
-            yield "".join(batch)
-        begin = 0
-        while len(text) - begin > PIECE:
-            yield text[begin : begin + PIECE]
-            begin += PIECE
-        batch = [text[begin:]]
-        size = len(text) - begin
-    if size:
-        yield "".join(batch)
+        joined.setdefault((name, id(parent)), (name, parent, []))[2].extend(texts)
+    return joined.values()
 
 
 class Stream(io.TextIOBase):
@@ -249,6 +213,7 @@ class Stream(io.TextIOBase):
 
     def __init__(self, outbox, name, fd):
         self._outbox = outbox
+        self._parent = outbox.parents.context.get
         self._fd = fd
         self._line = ""  # of a forked child: what has no newline yet
         self.name = name
@@ -262,13 +227,24 @@ class Stream(io.TextIOBase):
         self._outbox.parents.set(parent)
 
     def write(self, text):
+        # The way of every print: no call that isn't needed.
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        if self._outbox.child:
+        outbox = self._outbox
+        if outbox.child:
             self._write_as_child(text)
-        elif text:
-            self._outbox.put(self.name, text)
-        return len(text)
+            return len(text)
+        parent = self._parent() or outbox.parents.get()
+        size = len(text)
+        with outbox.lock:
+            if outbox.parent is not parent or outbox.name is not self.name:
+                outbox.run(self.name, parent)
+            outbox.texts.append(text)
+            outbox.waiting += size
+            calm = outbox.waiting < outbox.calm
+        if not calm:
+            outbox.stir()
+        return size
 
     def writelines(self, lines):
         for line in lines:

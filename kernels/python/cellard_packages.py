@@ -42,12 +42,16 @@ class LateFinder:
     """
 
     def __init__(self):
-        self.stale = False
+        self._stale = False
+
+    def expect(self):
+        """A child process starts, that may install something."""
+        self._stale = True
 
     def find_spec(self, name, path=None, target=None):
-        if not self.stale:
+        if not self._stale:
             return None
-        self.stale = False
+        self._stale = False
         refresh()
         return importlib.machinery.PathFinder.find_spec(name, path, target)
 

@@ -8,12 +8,31 @@ import signal
 # Until the kernel has its own handler, and so that an interrupt can't end it.
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 
+import importlib
 import os
 import sys
+import types
 
-# What IPython and ipykernel would import at their start though a kernel needs it
-# only later or never: a debugger, a static analyser.
-_NOT_YET = ("debugpy", "jedi")
+# What IPython and ipykernel import at their start if it is there, though a kernel
+# has no use for it: a debugger, a static analyser. And a whole terminal's user
+# interface, for IPython.embed; it takes a third of the time of the start.
+_OPTIONAL = ("debugpy", "jedi")
+_TERMINAL = "IPython.terminal.embed"
+
+
+def _embed(*args, **kwargs):
+    return importlib.import_module(_TERMINAL).embed(*args, **kwargs)
+
+
+def hide():
+    sys.modules.update(dict.fromkeys(_OPTIONAL))
+    terminal = sys.modules[_TERMINAL] = types.ModuleType(_TERMINAL)
+    terminal.embed = _embed
+
+
+def unhide():
+    for name in (*_OPTIONAL, _TERMINAL):
+        del sys.modules[name]
 
 
 def run():
@@ -26,12 +45,11 @@ def run():
     theirs = {os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
     sys.path[:] = [here, *(p for p in path if p not in theirs), *(p for p in path if p in theirs)]
     write, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    sys.modules.update(dict.fromkeys(_NOT_YET))
+    hide()
     import cellard_kernel
 
     kernel = cellard_kernel.make(sys.argv[1:], here)
-    for name in _NOT_YET:
-        del sys.modules[name]
+    unhide()
     sys.dont_write_bytecode = write
     # IPython has put the current directory into the path, after the standard library.
     sys.path[:] = [p for p in sys.path if p != here and p in path or p == ""]
