@@ -16,8 +16,9 @@ import (
 
 // task is a cell that waits in a context's queue.
 type task struct {
-	e   *execution.Execution
-	req api.RunRequest
+	e      *execution.Execution
+	req    api.RunRequest
+	unsent bool // a kernel was found dead when it was sent
 }
 
 // cell is the one that runs. Done is reply and idle, in either order.
@@ -109,9 +110,6 @@ func (s *session) send(t *task) {
 	if t.req.TimeoutMs != nil {
 		c.timeout = millis(*t.req.TimeoutMs)
 	}
-	s.cur = c
-	t.e.Begin(s.gen, s.count+1, s.fresh, s.lostIdle)
-	s.fresh, s.lostIdle = false, nil
 	for i, r := range k.raw { // what came while idle is no cell's
 		if b := r.Drain(); len(b) > 0 {
 			s.between(i, b)
@@ -133,10 +131,25 @@ func (s *session) send(t *task) {
 		msg.Metadata = map[string]any{"cellard": map[string]any{"env": t.req.Env, "cwd": t.req.Cwd}}
 	}
 	c.msgID = msg.Header.MsgID
-	s.publish()
-	if err := k.client.Send(jupyter.Shell, msg); err != nil {
+	err := k.client.Send(jupyter.Shell, msg)
+	if err != nil {
 		s.m.log.Warn("sending a cell", "context", s.id, "error", err)
-		s.kill(&api.Lost{Reason: api.LostUnresponsive, Message: fmt.Sprintf("the kernel takes no more messages: %v", err)})
+		if s.awaitEnd(err) && !t.unsent {
+			// It had died while idle, which could not be seen before. Of a message that
+			// was not sent whole no code runs: the cell is for the next kernel.
+			t.unsent = true
+			s.requeue(t)
+			s.kernelGone()
+			return
+		}
+	}
+	s.cur = c
+	k.words = lastWords{} // those of an earlier cell tell nothing of this one's end
+	t.e.Begin(s.gen, s.count+1, s.fresh, s.lostIdle)
+	s.fresh, s.lostIdle = false, nil
+	s.publish()
+	if err != nil {
+		s.kernelGone()
 	}
 }
 

@@ -26,7 +26,7 @@ func TestDeathUnderACell(t *testing.T) {
 		{"import ctypes; ctypes.string_at(0)", api.LostSignal, "SIGSEGV", "Segmentation fault"},
 		{"os.write(2, b'famous last words\\n'); os.abort()", api.LostSignal, "SIGABRT", "famous last words"},
 	} {
-		a.cell("python", "import os, time\nv = 1")
+		a.cell("python", "import os, time\nos.write(2, b'of an earlier cell\\n')\nv = 1")
 		s := a.stream(object{"code": "print('in', flush=True)\nos.write(1, b'raw\\n')\ntime.sleep(0.5)\n" + c.code})
 		s.text(api.KindStdout, "in")
 		queued := a.stream(object{"code": "open('ran', 'w')"})
@@ -36,7 +36,7 @@ func TestDeathUnderACell(t *testing.T) {
 			t.Errorf("%s: %s", c.code, show(x))
 		}
 		if l := x.Lost; l == nil || l.Reason != c.reason || (l.Signal == nil) != (c.signal == "") || l.Signal != nil && *l.Signal != c.signal ||
-			!strings.Contains(l.Message, c.words) || (c.reason == api.LostExit) != (l.ExitCode != nil) {
+			!strings.Contains(l.Message, c.words) || strings.Contains(l.Message, "of an earlier cell") || (c.reason == api.LostExit) != (l.ExitCode != nil) {
 			t.Errorf("%s: %s", c.code, show(x.Lost))
 		}
 		if q := queued.rest(); q.Status != api.StatusInterrupted || q.Error == nil || q.Error.Name != "ContextLost" {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -32,7 +33,7 @@ func (a *agent) follow(method, path string, body any) *stream {
 		cancel()
 		a.t.Fatal(err)
 	}
-	s := &stream{t: a.t, res: res, lines: bufio.NewReader(res.Body)}
+	s := newStream(a.t, res)
 	s.close = func() { cancel(); res.Body.Close() }
 	a.t.Cleanup(s.close)
 	if res.StatusCode != http.StatusOK || res.Header.Get("Content-Type") != "application/x-ndjson" {
@@ -40,6 +41,10 @@ func (a *agent) follow(method, path string, body any) *stream {
 		a.t.Fatalf("%s %s: HTTP %d %s: %.300s", method, path, res.StatusCode, res.Header, b)
 	}
 	return s
+}
+
+func newStream(t *testing.T, res *http.Response) *stream {
+	return &stream{t: t, res: res, lines: bufio.NewReader(res.Body)}
 }
 
 func (a *agent) stream(body object) *stream {
@@ -66,7 +71,7 @@ func (s *stream) next() (api.Event, error) {
 	s.raw.Write(line)
 	var ev api.Event
 	if err := json.Unmarshal(line, &ev); err != nil {
-		s.t.Fatalf("no event: %.200s: %v", line, err)
+		return ev, fmt.Errorf("no event: %.200s: %w", line, err)
 	}
 	s.events = append(s.events, ev)
 	return ev, nil
