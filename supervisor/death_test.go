@@ -122,6 +122,43 @@ func TestDeathWhileIdle(t *testing.T) {
 	a.ok(a.cell("print c")) // told once
 }
 
+// A kernel whose end is seen only when a cell can't be sent: that cell has not run, and
+// is for the next kernel. Where the process lives on and takes nothing, the cell is lost.
+func TestUnsent(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("set x 1"))
+	c, _ := a.Context("fake")
+	s := a.session("fake")
+	// send does what the context's goroutine does, past its own look at the process.
+	send := func(code string, broken func()) (r *Run) {
+		s.do(func() {
+			broken()
+			r = a.queue(code)
+			s.send(s.takeQueue()[0])
+		})
+		return r
+	}
+	r := send("print a", func() {
+		_ = syscall.Kill(c.ProcessID, syscall.SIGKILL)
+		a.until("the kernel has ended", func() bool { return s.k.client.Err() != nil && !alive(c.ProcessID) })
+		_ = s.k.client.Close()
+	})
+	x := a.end(r)
+	if x.Status != api.StatusOK || x.State != api.StateLost || x.Stdout != "a\n" || x.Generation != 2 || !x.ContextStarted ||
+		x.Lost == nil || x.Lost.Reason != api.LostSignal || *x.Lost.Signal != "SIGKILL" {
+		t.Errorf("want ok with state lost: %s", show(x))
+	}
+	checkEvents(t, a.events(r))
+
+	x = a.end(send("print b", func() { _ = s.k.client.Close() }))
+	a.lostBy(x, api.LostUnresponsive, "", -1)
+	if x.Stdout != "" {
+		t.Errorf("it ran: %s", show(x))
+	}
+	a.fresh(3)
+}
+
 // A kernel that ignores every interrupt, or is stopped, is killed at the ladder's end.
 func TestUnresponsive(t *testing.T) {
 	t.Parallel()

@@ -137,6 +137,13 @@ func (s *session) dequeue(e *execution.Execution) bool {
 	return false
 }
 
+// requeue puts a cell back to the head of the queue.
+func (s *session) requeue(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append([]*task{t}, s.queue...)
+}
+
 func (s *session) takeQueue() []*task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,9 +292,7 @@ func (s *session) next() {
 		return
 	}
 	if s.k != nil && !s.k.alive() { // it died while idle: the cell is for the next one
-		s.mu.Lock()
-		s.queue = append([]*task{t}, s.queue...)
-		s.mu.Unlock()
+		s.requeue(t)
 		s.exitBy = time.Now().Add(drainExit)
 		return
 	}
@@ -422,16 +427,22 @@ func (s *session) between(i int, b []byte) {
 // onChannelEnd: a channel ended. With the process it is the normal end; without, the
 // kernel is of no use any more.
 func (s *session) onChannelEnd() {
-	if s.exitBy.IsZero() {
-		select {
-		case <-s.k.Done():
-		case <-time.After(drainExit): // the sockets close a moment before the process has ended
-			if s.k.killedAs == nil {
-				s.k.killedAs = &api.Lost{Reason: api.LostUnresponsive, Message: "the kernel closed its channels or broke the protocol: " + errText(s.k.client.Err())}
-			}
-		}
-	}
+	s.awaitEnd(s.k.client.Err())
 	s.kernelGone()
+}
+
+// awaitEnd waits for a process whose channels failed with err: they close a moment
+// before it has ended. It is false for one that goes on, which then is to be killed.
+func (s *session) awaitEnd(err error) bool {
+	select {
+	case <-s.k.Done():
+		return true
+	case <-time.After(drainExit):
+		if s.k.killedAs == nil {
+			s.k.killedAs = &api.Lost{Reason: api.LostUnresponsive, Message: "the kernel closed its channels or broke the protocol: " + errText(err)}
+		}
+		return false
+	}
 }
 
 func errText(err error) string {
