@@ -50,6 +50,7 @@ class Interrupts:
 
     def begin(self):
         """A cell begins. The handler that an earlier one has set is forgotten."""
+        self.end()
         self._theirs = None
         if self._get_signal(signal.SIGINT) is not self._handler:  # set past our signal.signal
             self._set_signal(signal.SIGINT, self._handler)
@@ -139,7 +140,7 @@ class Interrupts:
 
     def _interrupt(self, cell, frame):
         error, frames = self._user_frames(frame)
-        if cell.insisting:
+        if cell.insisting and frames:
             self._trace_frames(cell, frames)
         if error is KeyboardInterrupt:
             raise KeyboardInterrupt
@@ -218,7 +219,9 @@ class Interrupts:
         cell = self._cell
         if cell is not None and cell.raised:
             cell.raised = False
-            self._trace_frames(cell, self._user_frames(frame)[1])
+            frames = self._user_frames(frame)[1]
+            if frames:
+                self._trace_frames(cell, frames)
 
 
 _DEFAULTS = (signal.SIG_DFL, signal.SIG_IGN)

@@ -279,6 +279,9 @@ class Kernel(IPythonKernel):
     def set_parent(self, ident, parent, channel="shell"):
         if channel == "shell":
             self.parent.parents.set(parent)
+            if parent["header"]["msg_type"] == "execute_request":
+                # Before it is told to be busy: an interrupt may follow at once.
+                self.interrupts.begin()
         super().set_parent(ident, parent, channel)
 
     # The one SIGINT handler stays; see cellard_interrupts.
@@ -297,7 +300,6 @@ class Kernel(IPythonKernel):
     async def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **kwargs):
         surroundings = Surroundings(self.get_parent("shell").get("metadata"))
         cellard_packages.refresh()
-        self.interrupts.begin()
         reply = None
         try:
             try:
