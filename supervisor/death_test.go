@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"context"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -210,12 +209,5 @@ func TestNothingOutlivesItsKernel(t *testing.T) {
 			}
 		}
 	}
-	a.until("orphans are reaped", func() bool {
-		for _, p := range children(os.Getpid()) {
-			if p.state == 'Z' {
-				return false
-			}
-		}
-		return true
-	})
+	a.until("orphans are reaped", reaped)
 }

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -131,14 +129,7 @@ func TestNotWaitedForByAnother(t *testing.T) {
 			t.Fatalf("a child's end was taken by another: %v, %v", st, err)
 		}
 	}
-	a.until("orphans are reaped", func() bool {
-		for _, p := range children(os.Getpid()) {
-			if own, _ := unix.Getsid(0); p.state == 'Z' && p.session != own {
-				return false
-			}
-		}
-		return true
-	})
+	a.until("orphans are reaped", reaped)
 }
 
 func TestStdin(t *testing.T) {

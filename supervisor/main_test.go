@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/cellard/cellard/internal/fakekernel"
 	"github.com/cellard/cellard/protocol/api"
@@ -421,4 +422,16 @@ func (a *agent) context(id string, set ...func(*api.ContextRequest)) api.Context
 		a.t.Fatalf("context %s: %v\n%s", id, err, a.logs)
 	}
 	return c
+}
+
+// reaped reports whether no orphan waits to be reaped: a child of another session than
+// the tests' own, whose other children are waited for by who started them.
+func reaped() bool {
+	own, _ := unix.Getsid(0)
+	for _, p := range children(os.Getpid()) {
+		if p.state == 'Z' && p.session != own {
+			return false
+		}
+	}
+	return true
 }

@@ -72,9 +72,13 @@ func newSpawner() *spawner {
 		if interrupts != nil {
 			defer signal.Stop(interrupts)
 		}
+		var again <-chan time.Time
 		for {
 			select {
 			case <-children:
+				s.reapOrphans()
+				again = time.After(reapAgain)
+			case <-again:
 				s.reapOrphans()
 			case <-s.stop:
 				s.reapOrphans()
@@ -84,6 +88,10 @@ func newSpawner() *spawner {
 	}()
 	return s
 }
+
+// reapAgain is when children are looked for a second time: the list of them can miss
+// one while others come and go (proc(5), children).
+const reapAgain = 200 * time.Millisecond
 
 // Close ends the thread, and with it (Pdeathsig) any process that still runs.
 func (s *spawner) Close() {
