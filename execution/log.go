@@ -65,9 +65,13 @@ func (l *eventLog) append(ev api.Event, last bool) {
 	}
 	s.last = l.seq
 	s.starts = append(s.starts, uint32(len(s.data)))
-	s.data = append(append(s.data, line...), '\n')
+	if line = append(line, '\n'); s.data == nil {
+		s.data = line
+	} else {
+		s.data = append(s.data, line...)
+	}
 	s.size = int64(len(s.data))
-	l.inMemory += int64(len(line) + 1)
+	l.inMemory += int64(len(line))
 	l.ended = last
 	l.bound()
 	if l.waiting {
@@ -84,7 +88,10 @@ func (l *eventLog) tail(n int) *segment {
 			return s
 		}
 	}
-	s := &segment{data: make([]byte, 0, min(max(n, 512), segmentBytes))}
+	s := &segment{}
+	if n <= segmentBytes { // else the line itself will be its data
+		s.data = make([]byte, 0, max(n, 512))
+	}
 	l.segs = append(l.segs, s)
 	return s
 }
@@ -193,7 +200,7 @@ type Reader struct {
 }
 
 // Next returns the next whole NDJSON lines: what is there, some 256 KiB at most but
-// at least one line. It waits for the first. After the last line it returns
+// at least one line. They must not be changed. It waits for the first. After the last line it returns
 // io.EOF; a context that ends returns the context's error, and the reader can be
 // used again. Events that are no longer there are told by a gap line.
 func (r *Reader) Next(ctx context.Context) ([]byte, error) {
@@ -234,7 +241,8 @@ func (r *Reader) Next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// read returns a copy of the lines after seq of the segment that holds the next one.
+// read returns the lines after seq of the segment that holds the next one. What is
+// written once is never changed, so it can be handed out as it is.
 func (l *eventLog) read(after int64) ([]byte, int64, error) {
 	i := sort.Search(len(l.segs), func(i int) bool { return l.segs[i].last > after })
 	s := l.segs[i]
@@ -243,7 +251,7 @@ func (l *eventLog) read(after int64) ([]byte, int64, error) {
 		skip = int64(s.starts[after-s.first+1])
 	}
 	if s.data != nil {
-		return append([]byte(nil), s.data[skip:]...), s.last, nil
+		return s.data[skip:len(s.data):len(s.data)], s.last, nil
 	}
 	b := make([]byte, s.size-skip)
 	if _, err := l.file.ReadAt(b, s.off+skip); err != nil {
