@@ -217,6 +217,7 @@ func (k *kernel) takeWords() {
 // were born since.
 func (k *kernel) interrupt(since moment) error {
 	var err error
+	k.Signal(syscall.SIGCONT) // one that a cell has stopped (SIGSTOP) takes no interrupt
 	if k.launch.InterruptMode == "message" {
 		err = k.client.Send(jupyter.Control, k.client.NewMessage("interrupt_request", struct{}{}))
 	} else {

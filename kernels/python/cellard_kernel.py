@@ -11,6 +11,7 @@ import faulthandler
 import logging
 import os
 import sys
+import threading
 import warnings
 
 import IPython
@@ -25,6 +26,7 @@ from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQShellDisplayHook
 from IPython.core.autocall import ZMQExitAutocall
+from IPython.core.error import StdinNotImplementedError
 from IPython.core.formatters import DisplayFormatter
 from IPython.core.events import EventManager, available_events
 from IPython.core.profiledir import ProfileDir
@@ -75,13 +77,35 @@ def trim(trace):
     return trace
 
 
+# How many frames of a long traceback are shown from either end. A recursion without
+# an end has thousands, and IPython takes seconds over them.
+ENDS = 20
+
+
+def shorten(trace):
+    """Cut the middle out of a long traceback; return how many frames that were."""
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    left_out = max(0, len(entries) - 2 * ENDS)
+    if left_out:
+        entries[ENDS - 1].tb_next = entries[-ENDS]
+    return left_out
+
+
 def trim_all(error):
-    """Trim the traceback of an exception, and of those that led to it."""
+    """Trim and shorten the traceback of an exception, and of those that led to it.
+
+    Returns how many frames were cut out of their middles.
+    """
     seen = set()
+    left_out = 0
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        trim(error.__traceback__)
+        left_out += shorten(trim(error.__traceback__))
         error = error.__cause__ or error.__context__
+    return left_out
 
 
 class CellExit(SystemExit):
@@ -180,6 +204,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
     displayhook_class = Type(DisplayHook)
     display_pub_class = Type(DisplayPublisher)
     exiter = Instance(Exiter)
+    _left_out = 0  # frames of the traceback that is being shown
 
     @default("exiter")
     def _default_exiter(self):
@@ -241,10 +266,17 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         if isinstance(error, asyncio.CancelledError) and self.app.interrupts.interrupted():
             # How it was stopped is no matter of the cell's.
             kind, error = KeyboardInterrupt, KeyboardInterrupt()
-        trim_all(error)
-        super().showtraceback((kind, error, trim(trace)), *args, **kwargs)
+        self._left_out = trim_all(error)
+        if trace is not getattr(error, "__traceback__", None):
+            self._left_out += shorten(trim(trace))
+        try:
+            super().showtraceback((kind, error, trace), *args, **kwargs)
+        finally:
+            self._left_out = 0
 
     def _showtraceback(self, etype, evalue, stb):
+        if self._left_out:
+            stb = [*stb[:-1], f"[{self._left_out} frames in the middle are left out]\n", *stb[-1:]]
         if self.app.outbox.child:
             print("\n".join(stb), file=sys.stderr)
         else:
@@ -271,6 +303,11 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
 class Kernel(IPythonKernel):
     shell_class = Type(ZMQInteractiveShell)
     _execute_sleep = 0  # ipykernel's guess at a pause before the reply: nothing here needs it
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self._question = threading.Lock()
+        self._cells = 0  # that have ended
 
     @property
     def interrupts(self):
@@ -317,9 +354,33 @@ class Kernel(IPythonKernel):
         finally:
             if self.parent.outbox.child:
                 self.parent.leave_child(0 if reply and reply["status"] == "ok" else 1)
+            self._cells += 1
             self.interrupts.end()
             surroundings.leave()
             self.parent.mend_streams()
+
+    def _input_request(self, prompt, ident, parent, password=False):
+        """Ask the agent. ipykernel's own breaks when two threads ask at once, which
+        aborts the process, and waits for ever when the cell of a thread has ended."""
+        cells = self._cells
+        with self._question:
+            with contextlib.suppress(Exception):  # they may be the cell's own
+                sys.stderr.flush()
+                sys.stdout.flush()
+            while self.session.recv(self.stdin_socket)[1] is not None:
+                """An answer that came too late for its question."""
+            content = {"prompt": prompt, "password": password}
+            self.session.send(self.stdin_socket, "input_request", content, parent, ident=ident)
+            reply = None
+            while reply is None:
+                if self._cells != cells:
+                    raise StdinNotImplementedError("the cell has ended: nobody answers any more")
+                if self.stdin_socket.poll(10):  # milliseconds: signals are handled in between
+                    reply = self.session.recv(self.stdin_socket)[1]
+        value = reply["content"].get("value", "")
+        if value == "\x04":
+            raise EOFError
+        return value
 
     def _failure(self, error, count):
         """The reply of a cell whose code did not run, or not as IPython runs it."""
@@ -435,10 +496,9 @@ class App(IPKernelApp):
     def start(self):
         self.kernel.start()
         self.io_loop = IOLoop.current()
-        while True:
+        while not self.kernel.shell.exit_now:  # a cell may stop the loop: only shutdown ends it
             try:
                 self.io_loop.start()
-                return
             except (KeyboardInterrupt, SystemExit):
                 # Of a task that a cell has left in the loop.
                 continue
