@@ -257,3 +257,34 @@ func TestEventFields(t *testing.T) {
 		}
 	}
 }
+
+// What is written after a clear_output or a display is behind it, however close.
+func TestOutputStaysBehindDisplays(t *testing.T) {
+	for _, p := range pythons.All(t) {
+		t.Run(p.Name, func(t *testing.T) {
+			a := start(t, config{python: p.Path})
+			const n = 300
+			x := a.run(object{"code": fmt.Sprintf("from IPython.display import clear_output\nfor i in range(%d):\n  print('gone', i)\n  clear_output()\n  print('kept', i)", n)})
+			if want := fmt.Sprintf("kept %d\n", n-1); x.Stdout != want {
+				t.Errorf("stdout %.200q, wanted %q", x.Stdout, want)
+			}
+			s := a.stream(object{"code": fmt.Sprintf("from IPython.display import display\nfor i in range(%d):\n  print('<', i)\n  display({'text/plain': str(i)}, raw=True)", n)})
+			s.rest()
+			shown := -1
+			for _, ev := range s.events {
+				var text string
+				switch ev.K {
+				case api.KindResult:
+					_ = json.Unmarshal(ev.Data["text/plain"], &text)
+					if shown++; text != strconv.Itoa(shown) {
+						t.Fatalf("%s was shown as the %d.", text, shown)
+					}
+				case api.KindStdout:
+					if ev.Text != fmt.Sprintf("< %d\n", shown+1) {
+						t.Fatalf("%q came after display %d", ev.Text, shown)
+					}
+				}
+			}
+		})
+	}
+}

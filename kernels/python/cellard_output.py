@@ -12,6 +12,7 @@ writer that is faster than the reader waits.
 """
 
 import codecs
+import collections
 import contextvars
 import functools
 import io
@@ -102,6 +103,10 @@ class Outbox:
         self.name = self.parent = self.texts = None  # the last run's
         self.waiting = 0
         self.calm = 0
+        # What a post or a flush has set apart, numbered: it goes out before the message
+        # that comes next, and what is written after it doesn't.
+        self._sealed = collections.deque()
+        self._seals = 0
         self._sent = threading.Event()
         os.register_at_fork(after_in_child=self._forked)
 
@@ -109,6 +114,7 @@ class Outbox:
         self.child = True
         self.lock = threading.RLock()
         self._take()
+        self._sealed.clear()
         self._session.send = lambda *args, **kwargs: None
 
     def run(self, name, parent):
@@ -135,9 +141,16 @@ class Outbox:
             self._wait_for_room()
 
     def post(self):
-        """Send what there is, before any message that is scheduled after this."""
+        """Send what there is, and nothing that is written later, before any message
+        that is scheduled after this: a display, or clear_output, lies between them."""
         if self.waiting and not self.child:
-            self._thread.schedule(self._send)
+            self._thread.schedule(functools.partial(self._send_sealed, self._seal()))
+
+    def _seal(self):
+        with self.lock:
+            self._seals += 1
+            self._sealed.append((self._seals, self._take()))
+            return self._seals
 
     def flush(self):
         """Send what there is, and return once it is on its way."""
@@ -145,9 +158,10 @@ class Outbox:
             return
         sent = threading.Lock()
         sent.acquire()
+        number = self._seal()
 
         def send():
-            self._send()
+            self._send_sealed(number)
             sent.release()
 
         self._thread.schedule(send)
@@ -163,16 +177,31 @@ class Outbox:
             self._sent.clear()
             if not self._sent.wait(0.1):
                 # An interrupt may have come between a writer's notes and its scheduling.
-                self._thread.schedule(self._send)
+                self.post()
 
     def _send_later(self):
         # By way of the queue of the iopub thread, not straight from the timer: a
         # display that was scheduled before the text has to go out before it.
         self._thread.io_loop.call_later(PAUSE, self._thread.schedule, self._send)
 
+    def _send_sealed(self, number):
+        while True:
+            with self.lock:
+                if not self._sealed or self._sealed[0][0] > number:
+                    return
+                _, runs = self._sealed.popleft()
+            self._send_runs(runs)
+
     def _send(self):
         with self.lock:
+            if self._sealed:
+                # It was scheduled for what is sealed. Whoever wrote since then has
+                # scheduled another, behind the message in between.
+                return
             runs = self._take()
+        self._send_runs(runs)
+
+    def _send_runs(self, runs):
         for name, parent, texts in runs if len(runs) <= SWITCHES else _joined(runs):
             text = "".join(texts)
             for begin in range(0, len(text), PIECE):
