@@ -55,6 +55,10 @@ func TestDropped(t *testing.T) {
 // identity, and answers come back with the channel they came on.
 func TestChannels(t *testing.T) {
 	k, c := startFake(t, ClientOptions{Session: "s", Username: "u"})
+	shell, stdin := k.conns[Shell].identity(), k.conns[Stdin].identity()
+	if shell == "" || shell != stdin {
+		t.Errorf("identities %q and %q", shell, stdin)
+	}
 	seen := map[string]bool{}
 	for _, channel := range []Channel{Shell, Stdin, Control} {
 		out := c.NewMessage("some_request", map[string]string{"on": string(channel)})
@@ -235,6 +239,11 @@ func TestChannelEnds(t *testing.T) {
 					if err := k.send(ch, k.message(fmt.Sprint(i), "x", "{}")...); err != nil {
 						t.Fatal(err)
 					}
+				}
+			}
+			if channel != Heartbeat { // its reader then waits for somebody who asks
+				if err := k.send(Heartbeat, "", "nobody asked"); err != nil {
+					t.Fatal(err)
 				}
 			}
 			k.conns[channel].Close()

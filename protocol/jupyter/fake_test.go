@@ -25,8 +25,9 @@ type fakeKernel struct {
 
 type fakeConn struct {
 	net.Conn
-	r  *bufio.Reader
-	mu sync.Mutex // one message at a time
+	r     *bufio.Reader
+	mu    sync.Mutex // one message at a time
+	ready string     // the client's READY
 }
 
 // fakeTypes are the socket types of a kernel.
@@ -91,11 +92,22 @@ func acceptFake(l net.Listener, typ string) (*fakeConn, error) {
 	if _, err := io.ReadFull(c.r, greeting); err != nil {
 		return nil, err
 	}
-	flags, _, err := c.frame()
+	flags, body, err := c.frame()
+	c.ready = body
 	if err == nil && flags != 4 {
 		err = fmt.Errorf("flags %x instead of a command", flags)
 	}
 	return c, err
+}
+
+// identity is what a ROUTER would know the client by.
+func (c *fakeConn) identity() string {
+	_, after, _ := strings.Cut(c.ready, "\x08Identity")
+	if len(after) < 4 {
+		return ""
+	}
+	length := binary.BigEndian.Uint32([]byte(after))
+	return after[4:][:min(int(length), len(after)-4)]
 }
 
 func (c *fakeConn) frame() (flags byte, body string, err error) {

@@ -20,6 +20,7 @@ var corpus = []string{
 	`"a`, `"a\`, `"\x"`, `"\u12"`, `"\u12g4"`, `"\"\\\/\b\f\n\r\t\u00e9\u0000"`, `"é€😀"`, `"\ud83d\ude00"`, `"\ud83d"`, `"\ud83dx"`, `"\ude00\ud83d"`, `"\ud83d\ud83d\ude00"`, `"\ud83d\n"`, `"\ud83d\u"`,
 	"\"\xff\"", "\"a\xc3\"", "\"\xe2\x82\"", "\"\xed\xa0\x80\"", "\"\xf0\x9f\x98\"\"", "\"\x80\x80é\xff\"", "\"\n\"", "\"\x1f\"", "\"\x7f\"", "\"\u2028\"", "{\"\xff\":1}",
 	`"` + strings.Repeat("0123456789", 30) + `"`, `"` + strings.Repeat("é\\n", 50) + `x"`,
+	"\"0123456789\n0123456789\"", "\"0123456789ab\x00 456789\"", `"01234567\n89abcdef0\"123456\\"`, "\"0123456\xff89abcdef\"",
 	`-`, `-0`, `01`, `1.`, `.1`, `1.5e+10`, `1E-3`, `1e`, `--1`, `+1`, `0x10`, `1 2`, `123456789012345678901234567890`, `-1.0`,
 	`tru`, `true`, `truex`, `nulll`, `nul`, `TRUE`,
 	`NaN`, `[NaN,Infinity,-Infinity]`, `{"a":NaN,"b":"NaN Infinity -Infinity \"NaN\" \\"}`, `-Inf`, `Nan`, `-NaN`, `{"NaN":[1,{"x":NaN}]}`, `InfinityNaN`, `-I`,
@@ -217,7 +218,7 @@ func TestZeroValue(t *testing.T) {
 }
 
 func TestNonFinite(t *testing.T) {
-	const text = `{"data":{"application/json":{"x":[NaN,Infinity, -Infinity,"NaN"]},"text/plain":"NaN"},"n":1.5}`
+	const text = `{"data":{"application/json":{"x":[NaN,Infinity, -Infinity,"NaN","\"NaN\\\\"]},"text/plain":"NaN"},"n":1.5}`
 	for _, v := range []Value{NewValue([]byte(text)), fileValue([]byte(text), 3)} {
 		members, err := v.Members()
 		if err != nil {
@@ -227,7 +228,7 @@ func TestNonFinite(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const want = `{"x":[null,null, null,"NaN"]}`
+		const want = `{"x":[null,null, null,"NaN","\"NaN\\\\"]}`
 		value := data.Get("application/json")
 		raw, err := value.Raw(testLimit)
 		read, readErr := io.ReadAll(value.Reader())
