@@ -10,7 +10,6 @@ of a deepcopy several times slower.)
 import functools
 import os
 import subprocess
-import warnings
 
 
 def before_each(*actions):
@@ -36,7 +35,5 @@ def before_each(*actions):
     wrap(os, "system")
     wrap(os, "posix_spawn")
     wrap(os, "posix_spawnp")
-    # A kernel always has threads, and none of them is the cell's doing (Python 3.12).
-    warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
     # os.fork, os.forkpty, and what is made of them: os.spawn*, pty.spawn, multiprocessing.
     os.register_at_fork(before=act)

@@ -220,6 +220,9 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         self.events = Events(self, available_events, self.app.interrupts)
         self.events.callbacks = callbacks
 
+    def init_ipython_dir(self, ipython_dir):
+        self.ipython_dir = self.app.ipython_dir
+
     def init_display_formatter(self):
         self.display_formatter = Formatter(parent=self)
         self.configurables.append(self.display_formatter)
@@ -493,9 +496,19 @@ class App(IPKernelApp):
         shell.display_pub.parents = shell.displayhook.parents = self.parents
         shell.display_pub.outbox = self.outbox
 
+    def init_path(self):
+        """Only at hand_over: the path is the kernel's own as long as it starts."""
+
+    def hand_over(self):
+        """What comes last before cells: the path and the warnings are theirs now."""
+        super().init_path()  # the current directory, after the standard library
+        # A kernel always has threads, and none of them is a cell's doing (Python 3.12).
+        warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
+        # IPython's advice on sys.exit, for a terminal.
+        warnings.filterwarnings("ignore", "To exit: use")
+
     def start(self):
         self.kernel.start()
-        self.io_loop = IOLoop.current()
         while not self.kernel.shell.exit_now:  # a cell may stop the loop: only shutdown ends it
             try:
                 self.io_loop.start()
@@ -520,7 +533,7 @@ def configuration(directory):
     config.IPKernelApp.log_level = logging.ERROR
     config.IPKernelApp.parent_handle = 0
     config.IPKernelApp.exec_PYTHONSTARTUP = False
-    config.InteractiveShell.colors = "NoColor"
+    config.InteractiveShell.colors = "nocolor" if IPython.version_info >= (9,) else "NoColor"
     config.HistoryManager.enabled = False
     config.IPCompleter.use_jedi = False
     return config
@@ -528,9 +541,9 @@ def configuration(directory):
 
 def make(argv, directory):
     """The kernel, ready to start."""
-    warnings.filterwarnings("ignore", message="To exit: use")
     cellard_packages.allow_pip()
     app = App.instance(config=configuration(os.path.join(directory, "ipython")))
     app.interrupts = Interrupts(is_kernel_file, {cellard_output.__file__, ipykernel.iostream.__file__})
     app.initialize(argv)
+    app.io_loop = IOLoop.current()
     return app

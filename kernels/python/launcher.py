@@ -3,15 +3,24 @@
 The modules beside it are its parts; cellard_kernel.py is where to begin.
 """
 
-import signal
-
-# Until the kernel has its own handler, and so that an interrupt can't end it.
-signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-import importlib
+import _signal
 import os
 import sys
+
+# Until the kernel has a handler of its own: an interrupt must not end it.
+_signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+
+# What the kernel itself imports, the standard library included, must not come from
+# a directory of the cells': a random.py or signal.py there is for their own imports.
+# What is imported above is there before any directory is looked at.
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_THEIRS = {os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+_PATH = [p for p in sys.path if os.path.abspath(p) != _HERE]
+sys.path[:] = [_HERE, *(p for p in _PATH if p not in _THEIRS), *(p for p in _PATH if p in _THEIRS)]
+
+import importlib
 import types
+import warnings
 
 # What IPython and ipykernel import at their start if it is there, though a kernel
 # has no use for it: a debugger, a static analyser. And a whole terminal's user
@@ -36,24 +45,19 @@ def unhide():
 
 
 def run():
-    here = os.path.dirname(os.path.abspath(__file__))
-    path = sys.path[:]
-    if path and os.path.abspath(path[0]) == here:
-        del path[0]
-    # What the kernel itself needs must not come from a directory of the cells': a
-    # random.py or email.py there is for their own imports.
-    theirs = {os.path.abspath(p) for p in os.environ.get("PYTHONPATH", "").split(os.pathsep)}
-    sys.path[:] = [here, *(p for p in path if p not in theirs), *(p for p in path if p in theirs)]
     write, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    warnings.simplefilter("ignore")  # the kernel's own are nothing that a cell could mend
+    quiet = warnings.filters[0]
     hide()
     import cellard_kernel
 
-    kernel = cellard_kernel.make(sys.argv[1:], here)
+    kernel = cellard_kernel.make(sys.argv[1:], _HERE)
     unhide()
     sys.dont_write_bytecode = write
-    # IPython has put the current directory into the path, after the standard library.
-    sys.path[:] = [p for p in sys.path if p != here and p in path or p == ""]
+    sys.path[:] = _PATH
+    warnings.filters.remove(quiet)
     sys.argv = [""]  # as of an interactive Python: a script in a cell may parse it
+    kernel.hand_over()
     kernel.start()
 
 
