@@ -42,6 +42,20 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
+// BenchmarkStream is a small stream message's content alone.
+func BenchmarkStream(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		members, err := NewValue([]byte(testStream)).Members()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := members.Get("text").Unquote(1 << 10); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // BenchmarkMembers scans a bundle with a long string in it, in memory and in a file.
 func BenchmarkMembers(b *testing.B) {
 	text := []byte(`{"data":{"image/png":"` + strings.Repeat("iVBORw0KGgoAAAANSUhE", 16<<20/20) + `","text/plain":"x"}}`)
