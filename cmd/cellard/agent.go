@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,10 +24,11 @@ type agentFlags struct {
 func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
 	a := &agentFlags{}
 	o := &a.o
-	fs.StringVar(&o.Workspace, "workspace", defaultWorkspace(), "`DIR` where contexts start, and where .runtime/ is made")
+	fs.StringVar(&o.Workspace, "workspace", defaultWorkspace(), "`DIR` where contexts start, and where .runtime/ is made (default /workspace where it exists, else the current directory)")
+	fs.Lookup("workspace").DefValue = "" // told in words
 	fs.StringVar(&a.runtimeDir, "runtime-dir", defaultRuntimeDir(), "`DIR` for sockets and connection files; each agent makes its own directory in it")
 	fs.StringVar(&o.User, "user", "", "`ACCOUNT` or uid that cells run as, when the agent is root (default "+supervisor.DefaultUser+" where there is such an account, else nobody)")
-	fs.StringVar(&o.Python, "python", "", "`COMMAND` that starts Python, as in \"uv run python\" (default: looked for)")
+	fs.StringVar(&o.Python, "python", "", "`COMMAND` that starts Python, as in \"uv run python\" (default: that of an active environment, else of the PATH)")
 	durationVar(fs, &o.StartTimeout, "start-timeout", 60*time.Second, "`TIME` that a kernel's start may take")
 	durationVar(fs, &o.InterruptGrace, "interrupt-grace", 10*time.Second, "`TIME` from a cell's interrupt to the kernel's end")
 	durationVar(fs, &o.DisconnectGrace, "disconnect-grace", 2*time.Second, "`TIME` without a reader before a cell is interrupted")
@@ -42,6 +44,7 @@ func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
 	sizeVar(fs, &o.Limits.InlineResults, "results-limit", 4<<20, "the same `SIZE` for all results of an execution")
 	sizeVar(fs, &o.Limits.Stream, "stream-limit", 1<<20, "`SIZE` of stdout, and of stderr, in an execution, past which it overflows")
 	fs.TextVar(&a.logLevel, "log-level", level, "`LEVEL` of the log on stderr: debug, info, warn or error")
+	fs.Lookup("log-level").DefValue = strings.ToLower(level.String())
 	return a
 }
 

@@ -62,14 +62,14 @@ func variable(name string) string {
 }
 
 func help(w io.Writer, fs *flag.FlagSet, about string) {
-	fmt.Fprintf(w, "%s\n\nEvery flag has an environment variable: --max-body is %s.\n\nFlags:\n", strings.TrimSpace(about), variable("max-body"))
+	fmt.Fprintf(w, "%s\n\nEvery flag has an environment variable: --start-timeout is %s.\nA TIME is as 90s or 1h30m, a SIZE as 64KiB or 2GiB.\n\nFlags:\n", strings.TrimSpace(about), variable("start-timeout"))
 	fs.VisitAll(func(f *flag.Flag) {
 		value, text := flag.UnquoteUsage(f)
 		dashes := "--"
 		if len(f.Name) == 1 {
 			dashes = "-"
 		}
-		fmt.Fprintf(w, "  %s%s %s\n        %s", dashes, f.Name, value, strings.ReplaceAll(text, "\n", "\n        "))
+		fmt.Fprintf(w, "  %s\n        %s", strings.TrimSpace(dashes+f.Name+" "+value), strings.ReplaceAll(text, "\n", "\n        "))
 		if f.DefValue != "" && f.DefValue != "false" {
 			fmt.Fprintf(w, " (default %s)", f.DefValue)
 		}

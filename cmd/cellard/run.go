@@ -20,7 +20,8 @@ import (
 
 const runHelp = `
 cellard run runs one cell in an agent of its own, and prints what it puts out as it
-comes, then the text of its value. It exits with 0 only if the cell ran well.
+comes, then the text of its value. It exits with 0 only if the cell ran well. The cell
+gets no input. What is too large to print lies in a file, which stays: its path is shown.
 
 Usage: cellard run [flags] -c CODE
        cellard run [flags] FILE      (- is stdin)`
@@ -30,10 +31,13 @@ func runCell(args []string) int {
 	fs := newFlags("run")
 	agent := newAgentFlags(fs, slog.LevelWarn)
 	var req api.RunRequest
-	var timeout time.Duration
+	timeout := time.Minute
 	fs.StringVar(&req.Code, "c", "", "`CODE` to run")
 	fs.StringVar(&req.Language, "language", "python", "`NAME` of a language or of an installed kernelspec")
-	fs.DurationVar(&timeout, "timeout", time.Minute, "`TIME` that the cell may take; 0 for any")
+	fs.Func("timeout", "`TIME` that the cell may take; 0 for any (default 1m)", func(s string) (err error) {
+		timeout, err = time.ParseDuration(s)
+		return err
+	})
 	code, ok := parse(fs, args, runHelp, 1)
 	if !ok {
 		return code

@@ -25,7 +25,7 @@ Usage: cellard serve [flags]
 
 Addresses: vsock://:52, unix:///run/cellard.sock, tcp://127.0.0.1:7520. TCP asks for a
 bearer token: the one in --token-file, or in CELLARD_TOKEN, or a new one, which is
-written to the runtime directory.`
+written to token-PORT in the runtime directory.`
 
 // stopTime bounds a stop: past it what is left is killed. drainTime is then left for
 // the last answers to go out.
