@@ -87,10 +87,10 @@ func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error
 	switch {
 	case spec == nil && known(language):
 		return nil, api.Errorf(api.CodeKernelFailed, "there is no kernel for %s on this machine", language).
-			WithHint("install a Jupyter kernel for it, so that it is among the kernelspecs")
+			WithHint("install a Jupyter kernel for it where Jupyter looks: in /usr/local/share/jupyter, or a directory of JUPYTER_PATH")
 	case spec == nil:
 		return nil, api.Errorf(api.CodeNotFound, "there is no language and no kernelspec %.80q", language).
-			WithHint("there are: %s", strings.Join(c.names(specs), ", "))
+			WithHint("the names are: %s", strings.Join(c.names(specs), ", "))
 	case spec.Err != nil:
 		return nil, api.Errorf(api.CodeKernelFailed, "%v", spec.Err).WithHint("mend or remove %s", spec.Dir)
 	}
@@ -162,7 +162,9 @@ func (c *Catalogue) specLanguage(name string, spec *Spec) api.Language {
 func (c *Catalogue) names(specs []Spec) []string {
 	names := append([]string(nil), languages...)
 	for _, spec := range specs {
-		names = append(names, spec.Name)
+		if !known(spec.Name) {
+			names = append(names, spec.Name)
+		}
 	}
 	sort.Strings(names[len(languages):])
 	return names

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"path"
+	"strings"
 
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -108,6 +109,7 @@ func (s *Server) unsupported(c *call) error {
 	if err != nil {
 		return err
 	}
-	what := path.Base(c.r.URL.Path)
+	what := path.Base(c.r.URL.Path) // variables, or ID:fork
+	what = what[strings.IndexByte(what, ':')+1:]
 	return api.Errorf(api.CodeUnsupported, "%s is not supported by this agent for %s", quote(what), x.Language)
 }

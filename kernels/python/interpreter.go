@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -121,10 +122,10 @@ func (e *NotFoundError) Error() string {
 func (e *NotFoundError) Hint() string {
 	for _, a := range e.Tried {
 		if a.Runs {
-			return strings.Join(a.Argv, " ") + " -m pip install --upgrade ipykernel"
+			return strings.Join(a.Argv, " ") + " -m pip install --upgrade ipykernel, or name a Python that has it with --python"
 		}
 	}
-	return "install Python 3 and its package ipykernel, or name an interpreter that has it"
+	return "install Python 3 and its package ipykernel, or name a Python that has it with --python"
 }
 
 // Find returns the first interpreter that has a good ipykernel. A success is
@@ -233,6 +234,9 @@ func (f *Finder) ask(ctx context.Context, argv []string) (*Interpreter, *Attempt
 	if err := cmd.Run(); err != nil {
 		if bounded.Err() != nil && ctx.Err() == nil {
 			return fail(false, "it did not answer within %s", f.options.Timeout)
+		}
+		if user := f.options.Credential; user != nil && errors.Is(err, os.ErrPermission) {
+			return fail(false, "uid %d, whom cells run as, may not run it", user.Uid)
 		}
 		return fail(false, "%v%s", err, lastLine(errs.Bytes()))
 	}
