@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,8 +68,8 @@ func findAccount(name, spareHome string) (*account, error) {
 	// An account without a home (nobody) gets one, or nothing could be installed.
 	if fi, err := os.Stat(a.home); err != nil || !fi.IsDir() {
 		a.home = spareHome
-		if err := a.mkdir(a.home); err != nil {
-			return nil, err
+		if err := a.makeHome(); err != nil {
+			return nil, fmt.Errorf("user %q: its home: %w", name, err)
 		}
 	}
 	return a, nil
@@ -77,7 +78,30 @@ func findAccount(name, spareHome string) (*account, error) {
 // boundary reports whether cells run as another user than the agent.
 func (a *account) boundary() bool { return a.credential != nil }
 
-// mkdir makes a directory that is the account's alone.
+// makeHome makes the account's home, of whose parent cells may own what is above. A
+// link is not followed: an earlier agent's cell may have put it there, and what it led
+// to would become the cells'.
+func (a *account) makeHome() error {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	parent, name := filepath.Split(a.home)
+	parent = filepath.Clean(parent)
+	dir, err := unix.Open(parent, flags, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: parent, Err: err}
+	}
+	defer unix.Close(dir)
+	if err := unix.Mkdirat(dir, name, 0o700); err != nil && err != unix.EEXIST {
+		return &os.PathError{Op: "mkdir", Path: a.home, Err: err}
+	}
+	home, err := unix.Openat(dir, name, flags, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: a.home, Err: err}
+	}
+	defer unix.Close(home)
+	return unix.Fchown(home, int(a.credential.Uid), int(a.credential.Gid))
+}
+
+// mkdir makes a directory that is the account's alone, in one that is the agent's.
 func (a *account) mkdir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
