@@ -74,13 +74,17 @@ var (
 )
 
 func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[string]string) error {
-	if err := m.user.mkdir(k.dir); err != nil {
+	// The directory is given to the cells' account last: until then no cell of another
+	// context can put a link where the agent is about to write.
+	if err := os.Mkdir(k.dir, 0o700); err != nil {
 		return err
 	}
 	for name, data := range k.launch.Files {
 		path := filepath.Join(k.dir, name)
-		if err := m.user.mkdir(filepath.Dir(path)); err != nil {
-			return err
+		if sub := filepath.Dir(path); sub != k.dir {
+			if err := m.user.mkdir(sub); err != nil {
+				return err
+			}
 		}
 		if err := m.user.writeFile(path, data); err != nil {
 			return err
@@ -95,7 +99,7 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	if err := ci.WriteFile(connFile); err != nil {
 		return err
 	}
-	if err := m.user.own(connFile); err != nil {
+	if err := errors.Join(m.user.own(connFile), m.user.own(k.dir)); err != nil {
 		return err
 	}
 	argv := make([]string, len(k.launch.Argv))

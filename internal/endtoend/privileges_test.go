@@ -96,6 +96,42 @@ func TestCellsAreAnotherUser(t *testing.T) {
 	}
 }
 
+// What the agent writes for a kernel never goes where a cell of another context leads it
+// to: it tries, in the directories of the kernels to come, all the while they start.
+func TestCellsPlantNoLinks(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can run cells as another user")
+	}
+	a := start(t, config{python: pythons.Newest(t), args: []string{"--user", "nobody"}})
+	victim := filepath.Join(openDir(t, 0o755), "victim")
+	if err := os.WriteFile(victim, []byte("untouched"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x := a.run(object{"code": `
+import ipykernel.connect, os, threading
+mine = os.path.dirname(ipykernel.connect.get_connection_file())
+names = os.listdir(mine)
+def plant():
+    while True:
+        for n in range(2, 8):
+            for name in names:
+                try:
+                    os.symlink(` + quote(victim) + `, f"{mine[:-1]}{n}/{name}")
+                except OSError:
+                    pass
+threading.Thread(target=plant, daemon=True).start()
+mine[-2:], "launcher.py" in names`})
+	if got := plain(x.Results[0]); got != "('k1', True)" {
+		t.Fatalf("a kernel's directory: %s", got)
+	}
+	for n := range 4 {
+		a.create(fmt.Sprintf("other-%d", n))
+	}
+	if b, err := os.ReadFile(victim); err != nil || string(b) != "untouched" {
+		t.Errorf("a cell had the agent write through a link: %.40q %v", b, err)
+	}
+}
+
 // wheel makes a tiny package.
 func wheel(t *testing.T) string {
 	t.Helper()
