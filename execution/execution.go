@@ -241,6 +241,9 @@ func (e *Execution) Snapshot() (api.Execution, *api.Error) {
 
 func (e *Execution) snapshot() api.Execution {
 	x := e.out
+	if e.ended.IsZero() && e.began.IsZero() {
+		x.QueuedMs = time.Since(e.created).Milliseconds()
+	}
 	if e.ended.IsZero() && !e.began.IsZero() {
 		x.DurationMs = time.Since(e.began).Milliseconds()
 	}

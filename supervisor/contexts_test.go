@@ -478,3 +478,21 @@ func TestManyAtOnce(t *testing.T) {
 		t.Errorf("%d cells are counted as running", n)
 	}
 }
+
+// A language's name is its own context's id, in whatever case it is asked for.
+func TestLanguagesOwnContexts(t *testing.T) {
+	a := newAgent(t, nil)
+	x := a.cell("set a 1", func(r *api.RunRequest) { r.Context, r.Language = "", "FAKE" })
+	if x.ContextID != "fake" || x.Language != "fake" {
+		t.Fatalf("context %s, language %s", x.ContextID, x.Language)
+	}
+	a.ok(a.cell("get a", func(r *api.RunRequest) { r.Context, r.Language = "fake", "Fake" }))
+	for _, req := range []api.ContextRequest{{ID: "bash", Language: "fake"}, {ID: "fake-message", Language: "fake"}} {
+		if _, err := a.CreateContext(t.Context(), req); code(err) != api.CodeInvalidRequest {
+			t.Errorf("%+v: %v", req, err)
+		}
+	}
+	if got := a.context("fake-message", func(r *api.ContextRequest) { r.Language = "" }).Language; got != "fake-message" {
+		t.Errorf("a context of a language's name is %s", got)
+	}
+}

@@ -158,22 +158,29 @@ func TestUnsent(t *testing.T) {
 	a.fresh(3)
 }
 
-// A kernel that ignores every interrupt, or is stopped, is killed at the ladder's end.
+// A kernel that ignores every interrupt is killed at the ladder's end.
 func TestUnresponsive(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, func(o *Options) { o.InterruptGrace = 1500 * time.Millisecond })
-	for i, quirk := range []string{"!deaf", "!freeze"} {
-		a.cell("set x 1")
-		r := a.queue(lines("print a", quirk, "sleep 3600000"), timeout(200*time.Millisecond))
-		queued := a.queue("print never")
-		x := a.end(r)
-		a.lostBy(x, api.LostUnresponsive, "", -1) // and never a timeout
-		if x.Stdout != "a\n" || !strings.Contains(x.Lost.Message, "did not stop") {
-			t.Errorf("%s: %s", quirk, show(x))
-		}
-		a.is(a.end(queued), api.StatusInterrupted, api.StateKept, "ContextLost")
-		a.fresh(i + 2)
+	a.cell("set x 1")
+	r := a.queue(lines("print a", "!deaf", "sleep 3600000"), timeout(200*time.Millisecond))
+	queued := a.queue("print never")
+	x := a.end(r)
+	a.lostBy(x, api.LostUnresponsive, "", -1) // and never a timeout
+	if x.Stdout != "a\n" || !strings.Contains(x.Lost.Message, "did not stop") {
+		t.Error(show(x))
 	}
+	a.is(a.end(queued), api.StatusInterrupted, api.StateKept, "ContextLost")
+	a.fresh(2)
+}
+
+// One that a cell has stopped (SIGSTOP) is woken for its interrupt, and keeps its state.
+func TestFrozen(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.cell("set x 1")
+	a.is(a.cell(lines("print a", "!freeze", "sleep 3600000"), timeout(200*time.Millisecond)), api.StatusTimeout, api.StateKept, "KeyboardInterrupt")
+	a.kept()
 }
 
 // Children go with their kernel, wherever they hide: in a session of their own,

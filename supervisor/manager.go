@@ -144,6 +144,11 @@ func NewManager(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.o.Workspace = o.Workspace
+	_, err = os.Stat(o.Workspace)
+	made := errors.Is(err, os.ErrNotExist)
+	if err := mkdirs(o.Workspace, 0o755); err != nil {
+		return nil, fmt.Errorf("workspace: %w; name a directory that the agent can write to", err)
+	}
 	own := o.StateDir
 	if own == "" {
 		own = filepath.Join(o.Workspace, ".runtime")
@@ -156,6 +161,11 @@ func NewManager(o Options) (*Manager, error) {
 	}
 	if m.user, err = findAccount(o.User, filepath.Join(own, "home")); err != nil {
 		return nil, err
+	}
+	if made { // a workspace is the cells' to write to
+		if err := m.user.own(o.Workspace); err != nil {
+			return nil, err
+		}
 	}
 	if m.store, err = store.Open(filepath.Join(own, "interpreter"), store.Options{Quota: o.Quota, SpoolLimit: o.SpoolLimit}); err != nil {
 		return nil, err
@@ -303,7 +313,7 @@ func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) 
 
 // sessionFor finds the context that a cell runs in; a language's own is made.
 func (m *Manager) sessionFor(req api.RunRequest) (*session, error) {
-	lang, id := req.Language, req.Context
+	lang, id := strings.ToLower(req.Language), req.Context // kernelspecs are known in lower case too
 	if id == "" {
 		if lang == "" {
 			lang = "python"
@@ -311,7 +321,7 @@ func (m *Manager) sessionFor(req api.RunRequest) (*session, error) {
 		id = contextName(lang)
 	}
 	if s := m.session(id); s != nil {
-		if have := s.info().Language; lang != "" && !strings.EqualFold(lang, have) {
+		if have := s.info().Language; lang != "" && lang != have {
 			return nil, api.Errorf(api.CodeInvalidRequest, "context %s is %s, not %s", id, have, lang).
 				WithHint("leave the language out, or name another context")
 		}
@@ -434,7 +444,15 @@ func (m *Manager) CreateContext(ctx context.Context, req api.ContextRequest) (ap
 		return api.Context{}, api.Errorf(api.CodeInvalidRequest, "%q is no context id", req.ID).
 			WithHint("use a-z, 0-9 and -, at most 63 of them, not beginning with -")
 	}
-	if req.Language == "" {
+	req.Language = strings.ToLower(req.Language)
+	own := m.catalogue.Has(req.ID) // a language's own name is its own context's
+	switch {
+	case own && req.Language == "":
+		req.Language = req.ID
+	case own && contextName(req.Language) != req.ID:
+		return api.Context{}, api.Errorf(api.CodeInvalidRequest, "context %s is %s's own, not %s's", req.ID, req.ID, req.Language).
+			WithHint("leave the language out, or choose another id")
+	case req.Language == "":
 		req.Language = "python"
 	}
 	if err := errors.Join(checkEnv(req.Env), m.checkCwd(&req.Cwd)); err != nil {
