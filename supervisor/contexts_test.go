@@ -47,7 +47,7 @@ func TestRestartAndDelete(t *testing.T) {
 		checkEvents(t, a.events(r))
 		for _, q := range queued {
 			y := a.end(q)
-			a.is(y, api.StatusInterrupted, api.StateKept, c.queued)
+			a.is(y, api.StatusInterrupted, api.StateLost, c.queued)
 			if y.Stdout != "" {
 				t.Errorf("%s: a waiting cell ran: %s", c.reason, show(y))
 			}
@@ -401,7 +401,7 @@ func TestShutdown(t *testing.T) {
 			}
 			checkEvents(t, a.events(r)) // still there for the last readers
 			y := a.end(queued)
-			a.is(y, api.StatusInterrupted, api.StateKept, "ContextLost")
+			a.is(y, api.StatusInterrupted, api.StateLost, "ContextLost")
 			if left := a.processes(); len(left) != 0 {
 				t.Errorf("processes left: %+v", left)
 			}

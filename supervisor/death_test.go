@@ -44,7 +44,7 @@ func TestDeathUnderACell(t *testing.T) {
 		next := a.queue("get x")
 		for _, q := range queued {
 			y := a.end(q)
-			a.is(y, api.StatusInterrupted, api.StateKept, "ContextLost")
+			a.is(y, api.StatusInterrupted, api.StateLost, "ContextLost")
 			if y.Stdout != "" || y.ContextStarted {
 				t.Errorf("%q: a waiting cell: %s", c.code, show(y))
 			}
@@ -170,7 +170,7 @@ func TestUnresponsive(t *testing.T) {
 	if x.Stdout != "a\n" || !strings.Contains(x.Lost.Message, "did not stop") {
 		t.Error(show(x))
 	}
-	a.is(a.end(queued), api.StatusInterrupted, api.StateKept, "ContextLost")
+	a.is(a.end(queued), api.StatusInterrupted, api.StateLost, "ContextLost")
 	a.fresh(2)
 }
 

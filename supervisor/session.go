@@ -528,10 +528,15 @@ func (s *session) dropKernel() {
 	}
 }
 
-// endTasks ends cells that waited, and never run.
+// endTasks ends cells that waited, and never run. Where there was a kernel, the variables
+// that they were meant for are gone with it.
 func (s *session) endTasks(queue []*task, name, value string) {
+	state := api.StateKept
+	if s.gen > 0 {
+		state = api.StateLost
+	}
 	for _, t := range queue {
-		s.end(t.e, execution.Ending{Status: api.StatusInterrupted, NeverRan: true,
+		s.end(t.e, execution.Ending{Status: api.StatusInterrupted, State: state, NeverRan: true,
 			Error: &api.CellError{Name: name, Value: value}})
 	}
 }
