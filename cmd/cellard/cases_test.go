@@ -20,7 +20,7 @@ import (
 
 // caseFiles are the files of testdata/cases that the kernels which the agent brings
 // can pass.
-var caseFiles = []string{"python.json"}
+var caseFiles = []string{"python.json", "python-more.json"}
 
 // TestCases runs every case on the binary as it is released, at both ends of the
 // range of ipykernels.
