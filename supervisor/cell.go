@@ -46,13 +46,15 @@ type cell struct {
 }
 
 // question is an input_request. It comes on a channel of its own and may overtake
-// output that was sent before it, so it is taken only once no output has come for a
-// moment.
+// output that was sent before it. So it is taken only once a request on control, sent
+// when it came, shows on iopub: behind that output. A kernel that answers none
+// while it waits for input is given a moment.
 type question struct {
 	header   jupyter.Header
 	prompt   string
 	password bool
-	at, by   time.Time // when it is taken, and the latest that output puts that off to
+	behind   string    // message id of that request
+	by       time.Time // when it is taken without
 }
 
 // why a cell is being stopped.
@@ -96,11 +98,10 @@ var ladder = []rung{
 
 // The bounds of a cell's protocol.
 const (
-	busyWithin   = 5 * time.Second // after which the deadline counts without a busy
-	settleWithin = 2 * time.Second // for the other of reply and idle, before it is asked after
-	settleMost   = time.Minute     // for the answer to that
-	quiet        = 2 * time.Millisecond
-	quietWithin  = 500 * time.Millisecond
+	busyWithin   = 5 * time.Second        // after which the deadline counts without a busy
+	settleWithin = 2 * time.Second        // for the other of reply and idle, before it is asked after
+	settleMost   = time.Minute            // for the answer to that
+	askWithout   = 100 * time.Millisecond // for the output before a question
 )
 
 // send starts a task on the kernel.
@@ -164,9 +165,6 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 	switch m.Channel {
 	case jupyter.IOPub:
 		s.output(c.e, m)
-		if q := c.ask; q != nil {
-			q.at = time.Now().Add(quiet)
-		}
 		switch m.Header.MsgType {
 		case "status":
 			var st jupyter.Status
@@ -200,7 +198,7 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 		}
 	case jupyter.Stdin:
 		if m.Header.MsgType == "input_request" {
-			c.question(m)
+			s.question(c, m)
 		}
 	}
 	if (c.idle || c.reply != nil) && c.settle.IsZero() {
@@ -359,21 +357,16 @@ func (s *session) display(e *execution.Execution, m *jupyter.Message) error {
 	return nil
 }
 
-func (c *cell) question(m *jupyter.Message) {
+func (s *session) question(c *cell, m *jupyter.Message) {
 	var r jupyter.InputRequest
 	if err := m.Content.Decode(&r, smallContent); err != nil {
 		r.Prompt = ""
 	}
-	t := time.Now()
-	c.ask = &question{header: m.Header, prompt: r.Prompt, password: r.Password, at: t.Add(quiet), by: t.Add(quietWithin)}
-}
-
-// due is when the question is taken.
-func (q *question) due() time.Time {
-	if q.at.Before(q.by) {
-		return q.at
+	msg := s.k.client.NewMessage("kernel_info_request", struct{}{})
+	c.ask = &question{header: m.Header, prompt: r.Prompt, password: r.Password, behind: msg.Header.MsgID, by: time.Now().Add(askWithout)}
+	if err := s.k.client.Send(jupyter.Control, msg); err != nil {
+		c.ask.by = time.Now()
 	}
-	return q.by
 }
 
 // input answers the question, or has the cell stopped where there is no answer.
@@ -432,7 +425,7 @@ func (s *session) nextDue(c *cell) time.Time {
 	}
 	sooner(c.settle)
 	if c.ask != nil {
-		sooner(c.ask.due())
+		sooner(c.ask.by)
 	}
 	if c.stop != nil {
 		grace := s.m.o.InterruptGrace
@@ -458,7 +451,7 @@ func (s *session) tickCell(c *cell) {
 		s.askAfter(c)
 	case past(c.settle):
 		s.finish(c, true)
-	case c.ask != nil && past(c.ask.due()):
+	case c.ask != nil && past(c.ask.by):
 		s.input(c)
 	case c.stop != nil:
 		s.climb(c)

@@ -374,6 +374,10 @@ func (s *session) onMessage(m *jupyter.Message) {
 	case parent == "":
 	case s.cur != nil && parent == s.cur.msgID:
 		s.message(s.cur, m)
+	case s.cur != nil && s.cur.ask != nil && parent == s.cur.ask.behind:
+		if m.Channel == jupyter.IOPub {
+			s.input(s.cur)
+		}
 	case s.cur != nil && parent == s.cur.probe:
 		s.answered(s.cur, m)
 	case s.sync != nil && parent == s.sync.msgID:

@@ -60,6 +60,13 @@ func TestDeathWhileIdle(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+	// A cell that is sent while it dies is lost with it: nobody knows what ran of it.
+	a.eventually("it is gone", func() error {
+		if err := syscall.Kill(pid, 0); err == nil {
+			return errString("it is there")
+		}
+		return nil
+	})
 	x := a.run(object{"code": "'v' in globals()"})
 	if x.Status != api.StatusOK || x.State != api.StateLost || x.Lost == nil || x.Lost.Reason != api.LostSignal || !x.ContextStarted || x.Generation != 2 || plain(x.Results[0]) != "False" {
 		t.Errorf("%s", show(x))
