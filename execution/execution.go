@@ -229,12 +229,16 @@ func (e *Execution) finish() {
 // Done is closed at the end.
 func (e *Execution) Done() <-chan struct{} { return e.done }
 
-// Snapshot is the Execution as it is now, or the refusal that it ended with.
+// Snapshot is the Execution as it is now, or the refusal that it ended with, or, once it
+// was closed, that of an execution that isn't there any more.
 func (e *Execution) Snapshot() (api.Execution, *api.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.failure != nil {
 		return api.Execution{}, e.failure
+	}
+	if e.closed {
+		return api.Execution{}, api.Errorf(api.CodeGone, "execution %s is no longer kept", e.o.ID)
 	}
 	return e.snapshot(), nil
 }
@@ -288,6 +292,16 @@ func (e *Execution) Size() int64 {
 	}
 	return n + e.inline + int64(e.values)*valueBytes + 4<<10
 }
+
+// Read reports whether a reader is there.
+func (e *Execution) Read() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.readers > 0
+}
+
+// Spill moves the log from memory to the disk, as far as there is room.
+func (e *Execution) Spill() { e.log.spill() }
 
 // Close forgets all it holds: readers get ErrFreed.
 func (e *Execution) Close() {

@@ -114,6 +114,17 @@ func (l *eventLog) bound() {
 	}
 }
 
+// spill moves to disk what fits there, and drops nothing.
+func (l *eventLog) spill() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.segs {
+		if s.data != nil && (l.fileSize+int64(len(s.data)) > l.disk || !l.toDisk(s)) {
+			return
+		}
+	}
+}
+
 func (l *eventLog) toDisk(s *segment) bool {
 	n := int64(len(s.data))
 	if n > l.disk {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -321,6 +322,7 @@ func TestRetention(t *testing.T) {
 		a := newAgent(t, func(o *Options) { o.Retention = 2 * time.Second })
 		r := a.queue("print a", key("k"))
 		a.ok(a.end(r))
+		r.Leave(false)
 		if e, err := a.Execution(r.ID()); err != nil || e.ID() != r.ID() {
 			t.Errorf("it is not kept: %v", err)
 		}
@@ -333,13 +335,27 @@ func TestRetention(t *testing.T) {
 		t.Parallel()
 		a := newAgent(t, func(o *Options) { o.RetentionBytes = 100 << 10 })
 		first := a.queue(lines("set x 1", "!flood 5000"), key("k"))
-		a.ok(a.end(first))
+		whole := a.end(first)
+		a.ok(whole)
 		if _, err := a.Execution(first.ID()); err != nil {
 			t.Error("the newest is not kept")
 		}
 		second := a.queue("!flood 5000")
 		a.ok(a.end(second))
+		// A reader that is slow gets all of it, however much others put out meanwhile.
+		a.cell("!flood 5000")
+		if x, refused := first.Snapshot(); refused != nil || !reflect.DeepEqual(x, whole) {
+			t.Errorf("under its reader: %v %.200s", refused, show(x))
+		}
+		checkEvents(t, a.events(first))
+		first.Leave(false)
+		second.Leave(false)
+		second = a.queue("!flood 5000")
+		a.ok(a.end(second))
 		a.until("the older one is forgotten", gone(a, first))
+		if _, refused := first.Snapshot(); refused == nil || refused.Code != api.CodeGone {
+			t.Errorf("a snapshot of what is forgotten: %v", refused)
+		}
 		if _, err := a.Execution(second.ID()); err != nil {
 			t.Error("the newest is not kept")
 		}

@@ -107,17 +107,25 @@ func (m *Manager) keep(e *execution.Execution) {
 }
 
 // clean forgets the executions that are too old, or over the budget; the newest is never
-// that. An idempotency key outlives an execution that the budget took: the code must not
-// run a second time.
+// that, nor one that has a reader: it may be slow, but it gets all, from the disk. An
+// idempotency key outlives an execution that the budget took: the code must not run a
+// second time.
 func (m *Manager) clean(t time.Time) {
 	old := func(r *record) bool { return t.Sub(r.end) >= m.o.Retention }
-	n := 0
+	var kept []*record
 	for i, r := range m.ended {
 		if !old(r) && (m.bytes <= m.o.RetentionBytes || i == len(m.ended)-1) {
+			kept = append(kept, m.ended[i:]...)
 			break
 		}
-		n++
 		m.bytes -= r.size
+		if r.e.HasReader() {
+			r.e.Spill()
+			r.size = r.e.Size()
+			m.bytes += r.size
+			kept = append(kept, r)
+			continue
+		}
 		delete(m.execs, r.e.ID())
 		r.e.Close()
 		if r.key != "" {
@@ -125,8 +133,8 @@ func (m *Manager) clean(t time.Time) {
 			m.spent = append(m.spent, r)
 		}
 	}
-	m.ended = append(m.ended[:0:0], m.ended[n:]...)
-	n = 0
+	m.ended = kept
+	n := 0
 	for n < len(m.spent) && old(m.spent[n]) {
 		m.removeKey(m.spent[n])
 		n++
@@ -137,7 +145,11 @@ func (m *Manager) clean(t time.Time) {
 		next = m.spent // ended earlier
 	}
 	if len(next) > 0 && m.janitor == nil && !m.stopping {
-		m.janitor = time.AfterFunc(m.o.Retention-t.Sub(next[0].end)+time.Millisecond, func() {
+		wait := m.o.Retention - t.Sub(next[0].end) + time.Millisecond
+		if wait <= 0 { // its reader is not done yet
+			wait = m.o.Retention
+		}
+		m.janitor = time.AfterFunc(wait, func() {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.janitor = nil
