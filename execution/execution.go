@@ -293,8 +293,8 @@ func (e *Execution) Size() int64 {
 	return n + e.inline + int64(e.values)*valueBytes + 4<<10
 }
 
-// Read reports whether a reader is there.
-func (e *Execution) Read() bool {
+// HasReader reports whether a reader is there.
+func (e *Execution) HasReader() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.readers > 0
