@@ -14,10 +14,6 @@ LIMIT = int(os.environ.get("CELLARD_FILE_BYTES") or 64 << 20)
 OCTETS = "application/octet-stream"
 
 
-class TooLarge(ValueError):
-    """A file that is over the limit. Raised where the cell asks for it to be shown."""
-
-
 def bundle(path):
     """The content of a file by its MIME type, and its path as text/plain.
 
@@ -51,15 +47,16 @@ def showable(value):
 def _read(path):
     # Never waits: what is there now may be a pipe, whatever it was a moment ago.
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(fd)
+        raise ValueError(f"not a regular file: {os.fsdecode(path)!r}")
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError(f"not a regular file: {os.fsdecode(path)!r}")
         if found.st_size <= LIMIT:
             data = file.read(LIMIT + 1)
             if len(data) <= LIMIT:
                 return data
-    raise TooLarge(f"{os.fsdecode(path)!r} is larger than {LIMIT} bytes, which is the limit for showing a file")
+    raise ValueError(f"{os.fsdecode(path)!r} is larger than {LIMIT} bytes, which is the limit for showing a file")
 
 
 def _value(kind, data):

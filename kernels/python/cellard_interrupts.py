@@ -166,11 +166,12 @@ class Interrupts:
         for task in tasks:
             task.cancel()
 
-    def _user_frames(self, frame):
+    def _user_frames(self, frame, spare=()):
         """What may be raised there, and the frames from there down to where the user's code begins.
 
-        KeyboardInterrupt in the cell's own code; CancelledError in a task that the cell
-        has made, where KeyboardInterrupt would end the kernel's loop; None elsewhere.
+        KeyboardInterrupt in the cell's own code; CancelledError in a task that a cell
+        has made, where KeyboardInterrupt would end the kernel's loop; None elsewhere,
+        and in the tasks to spare.
         """
         frames = []
         beyond = frame
@@ -180,10 +181,11 @@ class Interrupts:
                 return KeyboardInterrupt, frames
             beyond = beyond.f_back
         try:
-            code = asyncio.current_task().get_coro().cr_code
+            task = asyncio.current_task()
+            code = task.get_coro().cr_code
         except (RuntimeError, AttributeError):
             return None, []  # no loop, no task, or none of Python's
-        if self._is_kernel_file(code.co_filename):
+        if task in spare or self._is_kernel_file(code.co_filename):
             return None, []
         mine = itertools.takewhile(lambda f: not self._is_kernel_file(f.f_code.co_filename), frames)
         return asyncio.CancelledError, list(mine)
@@ -203,10 +205,10 @@ class Interrupts:
         if self._is_kernel_file(frame.f_code.co_filename):
             return None
         if event == "call":
-            return self._trace if self._user_frames(frame)[0] is not None else None
+            return self._trace if self._user_frames(frame, cell.earlier)[0] is not None else None
         place = (id(frame.f_code), frame.f_lasti)
         if event == "line" and place not in cell.tried:
-            error, frames = self._user_frames(frame)
+            error, frames = self._user_frames(frame, cell.earlier)
             if error is not None and not any(f.f_code.co_filename in self._senders for f in frames):
                 cell.tried.add(place)
                 cell.raised = True
@@ -219,7 +221,7 @@ class Interrupts:
         cell = self._cell
         if cell is not None and cell.raised:
             cell.raised = False
-            frames = self._user_frames(frame)[1]
+            frames = self._user_frames(frame, cell.earlier)[1]
             if frames:
                 self._trace_frames(cell, frames)
 
@@ -268,7 +270,8 @@ class _Cell:
         self.insisting = False
         self.raised = False
         self.ended = threading.Event()
-        self.future = self.loop = self.earlier = None
+        self.future = self.loop = None
+        self.earlier = ()  # tasks that were there before
         self.tried = set()
         self._before = None
 

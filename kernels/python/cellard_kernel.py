@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+import traceback
 import warnings
 
 import IPython
@@ -56,6 +57,9 @@ _KERNELS = (_OURS, _directory(IPython), _directory(ipykernel))
 _MACHINERY = _KERNELS + tuple(map(_directory, (jupyter_client, tornado, traitlets, zmq, asyncio)))
 
 
+_GROUP = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.11
+
+
 def is_kernel_file(name):
     """Whether code of that file is the kernel's own, where an interrupt must not be raised."""
     return name.startswith(_MACHINERY)
@@ -92,6 +96,13 @@ def shorten(trace):
     if left_out:
         entries[ENDS - 1].tb_next = entries[-ENDS]
     return left_out
+
+
+def skip(trace):
+    """A traceback from the cell's own code on."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_KERNELS):
+        trace = trace.tb_next
+    return trace
 
 
 def trim_all(error):
@@ -273,7 +284,11 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         if trace is not getattr(error, "__traceback__", None):
             self._left_out += shorten(trim(trace))
         try:
-            super().showtraceback((kind, error, trace), *args, **kwargs)
+            if isinstance(error, _GROUP):
+                # IPython shows no more than the group itself, or prints it (IPython 9).
+                self._showtraceback(kind, error, traceback.format_exception(kind, error, skip(trace)))
+            else:
+                super().showtraceback((kind, error, trace), *args, **kwargs)
         finally:
             self._left_out = 0
 
@@ -426,6 +441,9 @@ class App(IPKernelApp):
         # A directory of this kernel's own: what some user's ~/.ipython holds must not
         # matter, and there may be no home that can be written.
         self.profile_dir = ProfileDir(location=self.ipython_dir)
+
+    def write_connection_file(self, **_):
+        """The agent has written it; ipykernel 6 would empty it for a moment."""
 
     def log_connection_info(self):
         """Only noted: ipykernel's own prints advice for a terminal."""

@@ -23,11 +23,11 @@ MIME = "application/vnd.runtime.table+json"
 ROWS = int(os.environ.get("CELLARD_TABLE_ROWS") or 1000)
 COLUMNS = int(os.environ.get("CELLARD_TABLE_COLUMNS") or 100)
 # What one text, and all of a table, may hold in characters; how many elements of
-# a list, and how deep; how long making it may take, in seconds.
+# a list, and how deep; how long making it may take, in seconds of work and in all.
 TEXT = 32 * 1024
 TOTAL = 8 * 1024 * 1024
 ITEMS, DEPTH = 100, 4
-PATIENCE = 1.0
+WORK, WAIT = 1.0, 5.0
 # Past it a double doesn't hold every integer, and many readers of JSON read doubles.
 EXACT = 2**53
 
@@ -94,7 +94,7 @@ _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number", "M": "d
 
 def _pandas_index(index):
     """The labels of the rows, or None for those that only count from 0."""
-    if type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1:
+    if not len(index) or type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1:
         return None
     return index.tolist()
 
@@ -163,10 +163,11 @@ class _Budget:
     def __init__(self):
         self.cut = False
         self._left = TOTAL
-        self._end = time.monotonic() + PATIENCE
+        self._work = time.thread_time() + WORK
+        self._wait = time.monotonic() + WAIT
 
     def spent(self):
-        return self._left < 0 or time.monotonic() > self._end
+        return self._left < 0 or time.thread_time() > self._work or time.monotonic() > self._wait
 
     def text(self, text):
         if len(text) > TEXT:
@@ -177,6 +178,13 @@ class _Budget:
 
     def cell(self, value):
         self._left -= 1
+        kind = type(value)  # most are of these, and there are many
+        if kind is float:
+            return value if value - value == 0 else None
+        if kind is int and -EXACT <= value <= EXACT or kind is bool:
+            return value
+        if kind is str:
+            return self.text(value)
         try:
             return self._json(value, 0)
         except Exception:

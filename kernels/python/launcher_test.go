@@ -5,9 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 
+	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/mime"
 )
 
@@ -43,5 +45,20 @@ func TestTypesAreTheAgents(t *testing.T) {
 	}
 	if got := Files()["cellard_types.py"]; !*update && !bytes.Equal(got, want.Bytes()) {
 		t.Error("cellard_types.py is not what package mime says: run this test with -update")
+	}
+}
+
+// TestLauncher runs the launcher's own tests (tests/test_*.py), which start it in
+// real interpreters with the oldest and the newest ipykernel, and drive it as a
+// Jupyter client does.
+func TestLauncher(t *testing.T) {
+	for _, python := range pythons.All(t) {
+		t.Run(python.Name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), python.Path, "-B", "-m", "unittest", "discover", "-s", "tests")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%s: %v\n%s", python.Path, err, out)
+			}
+		})
 	}
 }
