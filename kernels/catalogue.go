@@ -49,15 +49,14 @@ func New(o Options) *Catalogue {
 		o.Env = os.Environ()
 	}
 	var settings []string
-	for name, value := range map[string]int64{
-		"CELLARD_TABLE_ROWS":    int64(o.TableRows),
-		"CELLARD_TABLE_COLUMNS": int64(o.TableColumns),
-		"CELLARD_FILE_BYTES":    o.FileBytes,
-	} {
+	set := func(name string, value int64) {
 		if value > 0 {
 			settings = append(settings, fmt.Sprintf("%s=%d", name, value))
 		}
 	}
+	set("CELLARD_TABLE_ROWS", int64(o.TableRows))
+	set("CELLARD_TABLE_COLUMNS", int64(o.TableColumns))
+	set("CELLARD_FILE_BYTES", o.FileBytes)
 	return &Catalogue{
 		env:      o.Env,
 		settings: settings,

@@ -1,141 +1,178 @@
 package kernels
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cellard/cellard/protocol/api"
 )
 
-// install writes a kernel.json into a data directory.
-func install(t *testing.T, data, name, text string) string {
+// machine is a catalogue of a machine that has only what the test puts on it.
+func machine(t *testing.T, o Options, env ...string) (*Catalogue, string) {
 	t.Helper()
-	dir := filepath.Join(data, "kernels", name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	root := t.TempDir()
+	o.Env = append([]string{"HOME=" + root, "PATH=" + filepath.Join(root, "bin"), "JUPYTER_PATH=" + filepath.Join(root, "share", "jupyter")}, env...)
+	if err := os.Mkdir(filepath.Join(root, "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kernel.json"), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return dir
+	return New(o), root
 }
 
-const good = `{"argv":["/bin/sh","{resource_dir}/k","-f","{connection_file}"],"display_name":"Good","language":"Fine",
-	"interrupt_mode":"message","env":{"A":"$HOME/x","B":"${NONE} $$5"}}`
-
-func TestDiscover(t *testing.T) {
-	first, second := t.TempDir(), t.TempDir()
-	install(t, first, "Good", good)
-	install(t, second, "good", `{"argv":["other"]}`) // the first counts
-	for name, text := range map[string]string{
-		"garbage": `{`, "noargv": `{"argv":[]}`, "mode": `{"argv":["a"],"interrupt_mode":"x"}`,
-		"large": `{"argv":["` + strings.Repeat("a", maxSpec) + `"]}`, "wrong": `{"argv":"a"}`,
-	} {
-		install(t, second, name, text)
-	}
-	install(t, second, "bad name", good)
-	pipe := filepath.Join(second, "kernels", "pipe")
-	if err := os.MkdirAll(pipe, 0o755); err != nil {
+func program(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Mkfifo(filepath.Join(pipe, "kernel.json"), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(second, "kernels", "empty"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range Discover([]string{first, filepath.Join(first, "none"), second}) {
-		names = append(names, s.Name)
-		if s.Name == "good" {
-			if s.Err != nil || s.DisplayName != "Good" || s.Dir != filepath.Join(first, "kernels", "Good") || s.InterruptMode != "message" {
-				t.Errorf("%+v", s)
-			}
-		} else if s.Err == nil || !strings.Contains(s.Err.Error(), s.Name) {
-			t.Errorf("%s: %v", s.Name, s.Err)
-		}
-	}
-	if got := strings.Join(names, " "); got != "good garbage large mode noargv pipe wrong" {
-		t.Errorf("found %s", got)
 	}
 }
 
-func TestSearchPath(t *testing.T) {
-	home := t.TempDir()
-	for _, c := range []struct {
-		env  []string
-		want []string // in this order
-	}{
-		{[]string{"HOME=" + home, "JUPYTER_PATH=/a:/b"}, []string{"/a", "/b", home + "/.local/share/jupyter", "/usr/local/share/jupyter", "/usr/share/jupyter"}},
-		{[]string{"HOME=" + home, "XDG_DATA_HOME=/x"}, []string{"/x/jupyter", "/usr/local/share/jupyter"}},
-		{[]string{"HOME=" + home, "JUPYTER_DATA_DIR=/d"}, []string{"/d", "/usr/local/share/jupyter"}},
-	} {
-		got, last := SearchPath(c.env), -1
-		for _, dir := range c.want {
-			i := slices.Index(got, dir)
-			if i <= last {
-				t.Errorf("%v: %v, wanted %s after the %d first", c.env, got, dir, last+1)
-			}
-			last = i
-		}
-	}
-}
+const answer = `echo '{"executable": "/p/python3", "prefix": "/p", "python": "3.11.2", "ipykernel": "6.29.5"}'`
 
-func TestLaunchOfAKernelspec(t *testing.T) {
-	data := t.TempDir()
-	dir := install(t, data, "good", good)
-	install(t, data, "broken", `{`)
-	env := []string{"JUPYTER_PATH=" + data, "HOME=" + t.TempDir(), "PATH=/usr/bin:/bin"}
-	c := New(Options{Env: env})
-	l, err := c.Launch(t.Context(), "good")
+func TestLaunchPython(t *testing.T) {
+	c, root := machine(t, Options{Python: "uv 'r u n'", TableRows: 5, FileBytes: 7})
+	program(t, filepath.Join(root, "bin", "uv"), `[ "$1" = "r u n" ] && `+answer)
+	l, err := c.Launch(context.Background(), "python")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"/bin/sh", dir + "/k", "-f", "{connection_file}"}; !slices.Equal(l.Argv, want) {
-		t.Errorf("argv %q, wanted %q", l.Argv, want)
+	want := []string{filepath.Join(root, "bin", "uv"), "r u n", "-X", "utf8", "{dir}/launcher.py", "-f", "{connection_file}"}
+	if !slices.Equal(l.Argv, want) {
+		t.Errorf("argv %q, want %q", l.Argv, want)
 	}
-	if l.Language != "good" || l.InterruptMode != "message" || l.Transport != "tcp" || l.CellEnv {
+	if !l.CellEnv || l.Nudge || l.Transport != "ipc" || l.InterruptMode != "signal" || l.Language != "python" {
 		t.Errorf("%+v", l)
 	}
-	slices.Sort(l.Env)
-	if want := []string{"A=" + strings.TrimPrefix(env[1], "HOME=") + "/x", "B=${NONE} $5"}; !slices.Equal(l.Env, want) {
-		t.Errorf("env %q, wanted %q", l.Env, want)
+	if want := []string{"CELLARD_TABLE_ROWS=5", "CELLARD_FILE_BYTES=7"}; !slices.Equal(l.Env, want) {
+		t.Errorf("env %q, want %q", l.Env, want)
 	}
-	for name, want := range map[string]api.Code{"nothing": api.CodeNotFound, "java": api.CodeKernelFailed, "broken": api.CodeKernelFailed} {
-		if _, err := c.Launch(t.Context(), name); !errors.Is(err, &api.Error{Code: want}) {
-			t.Errorf("%s: %v", name, err)
+	for _, name := range []string{"launcher.py", "cellard_kernel.py"} {
+		if len(l.Files[name]) == 0 {
+			t.Errorf("no %s among the files", name)
 		}
-	}
-	if !c.Has("good") || !c.Has("java") || !c.Has("broken") || c.Has("nothing") {
-		t.Error("Has is wrong")
-	}
-	states := map[string]api.LanguageState{}
-	for _, l := range c.Languages(t.Context()) {
-		states[l.Name] = l.State
-	}
-	if states["good"] != api.LanguageReady || states["broken"] != api.LanguageMissing || states["java"] != api.LanguageMissing {
-		t.Errorf("%v", states)
 	}
 }
 
-// A Python without ipykernel, or none at all, is an error that says what to do; one
-// that comes later is found.
-func TestPythonThatLacksSomething(t *testing.T) {
-	dir := t.TempDir()
-	fake := filepath.Join(dir, "python3")
-	if err := os.WriteFile(fake, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for command, want := range map[string]string{fake: fake, filepath.Join(dir, "none"): "none", "'unclosed": "closing quote"} {
-		_, err := New(Options{Python: command}).Launch(t.Context(), "python")
-		var refusal *api.Error
-		if !errors.As(err, &refusal) || refusal.Code != api.CodeKernelFailed || !strings.Contains(refusal.Error(), want) {
-			t.Errorf("%s: %v", command, err)
+func TestLaunchSpecs(t *testing.T) {
+	c, root := machine(t, Options{}, "LIB=/lib")
+	data := filepath.Join(root, "share", "jupyter")
+	dir := write(t, data, "xr", `{"argv": ["{prefix}/bin/xr", "{resource_dir}/x", "{connection_file}", "{other}"], "language": "R",
+		"env": {"Z": "$LIB:${LIB}/z:$$:$NONE:${NONE}:$1", "A": "a"}, "interrupt_mode": "message"}`)
+	write(t, data, "ir", `{"argv": ["R", "-e", "IRkernel::main()", "{connection_file}"], "language": "R"}`)
+	write(t, data, "python3", `{"argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"}`)
+	write(t, data, "bash", `{"argv": ["bash"], "language": "bash"}`)
+	write(t, data, "bad", `{`)
+	python := filepath.Join(root, "bin", "python")
+	program(t, python, "")
+
+	launch := func(name string) *Launch {
+		t.Helper()
+		l, err := c.Launch(context.Background(), name)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
+		return l
+	}
+	l := launch("xr")
+	if want := []string{root + "/bin/xr", dir + "/x", "{connection_file}", "{other}"}; !slices.Equal(l.Argv, want) {
+		t.Errorf("xr: argv %q, want %q", l.Argv, want)
+	}
+	if want := []string{"A=a", "Z=/lib:/lib/z:$:$NONE:${NONE}:$1"}; !slices.Equal(l.Env, want) {
+		t.Errorf("xr: env %q, want %q", l.Env, want)
+	}
+	if l.InterruptMode != "message" || l.Transport != "tcp" || l.CellEnv || l.Nudge || l.Files != nil || l.KernelName != "xr" {
+		t.Errorf("xr: %+v", l)
+	}
+	if l := launch("r"); l.KernelName != "ir" || l.Language != "r" || l.Transport != "ipc" {
+		t.Errorf("r: %+v", l)
+	}
+	if l := launch("python3"); l.Argv[0] != python || !l.Nudge || l.Transport != "ipc" || l.CellEnv {
+		t.Errorf("python3: %+v", l)
+	}
+	if l := launch("bash"); l.KernelName != "bash" {
+		t.Errorf("bash: %+v", l)
+	}
+
+	for name, code := range map[string]api.Code{"bad": api.CodeKernelFailed, "java": api.CodeKernelFailed, "nonsense": api.CodeNotFound, "": api.CodeNotFound} {
+		_, err := c.Launch(context.Background(), name)
+		var failure *api.Error
+		if !errors.As(err, &failure) || failure.Code != code || failure.Hint == "" {
+			t.Errorf("%q: %v, want %s with a hint", name, err, code)
+		}
+	}
+}
+
+func TestLanguages(t *testing.T) {
+	c, root := machine(t, Options{Python: "py"})
+	data := filepath.Join(root, "share", "jupyter")
+	write(t, data, "ir", `{"argv": ["R", "{connection_file}"], "display_name": "R 4", "language": "R"}`)
+	write(t, data, "bad", `{`)
+	write(t, data, "gone", `{"argv": ["/no/such/program"], "display_name": "Gone"}`)
+	program(t, filepath.Join(root, "bin", "R"), "")
+
+	states := func() map[string]api.Language {
+		m := make(map[string]api.Language)
+		for _, l := range c.Languages(context.Background()) {
+			if _, twice := m[l.Name]; twice {
+				t.Errorf("%s is there twice", l.Name)
+			}
+			m[l.Name] = l
+			if l.State == api.LanguageMissing && (l.Message == "" || l.Hint == "") {
+				t.Errorf("%s is missing without a reason or a hint: %+v", l.Name, l)
+			}
+		}
+		return m
+	}
+	before := states()
+	for _, name := range []string{"python", "java", "go", "bash", "javascript", "typescript", "bad", "gone"} {
+		if before[name].State != api.LanguageMissing {
+			t.Errorf("%s: %+v, want missing", name, before[name])
+		}
+	}
+	for _, name := range []string{"r", "ir"} {
+		if l := before[name]; l.State != api.LanguageReady || l.Kernel.Name != "R 4" {
+			t.Errorf("%s: %+v, want ready", name, l)
+		}
+	}
+	program(t, filepath.Join(root, "bin", "py"), answer)
+	if l := states()["python"]; l.State != api.LanguageReady || l.Kernel.Version != "6.29.5" || l.Path != "/p/python3" {
+		t.Errorf("python: %+v, want ready after it was installed", l)
+	}
+}
+
+func TestNoPython(t *testing.T) {
+	c, root := machine(t, Options{Python: "py"})
+	fails := func(parts ...string) {
+		t.Helper()
+		_, err := c.Launch(context.Background(), "python")
+		var failure *api.Error
+		if !errors.As(err, &failure) || failure.Code != api.CodeKernelFailed {
+			t.Fatalf("error %v, want kernel_failed", err)
+		}
+		for _, part := range parts {
+			if !strings.Contains(failure.Message+failure.Hint, part) {
+				t.Errorf("%q lacks %q", failure.Message+" / "+failure.Hint, part)
+			}
+		}
+	}
+	py := filepath.Join(root, "bin", "py")
+	fails("py", "not on PATH")
+	program(t, py, `echo '{"executable": "/p", "prefix": "/p", "python": "3.9.1", "ipykernel": ""}'`)
+	fails("3.9.1", "no ipykernel", py+" -m pip install")
+	program(t, py, `echo '{"executable": "/p", "prefix": "/p", "python": "3.9.1", "ipykernel": "6.9.2"}'`)
+	fails("6.9.2 is too old", "pip install --upgrade ipykernel")
+	program(t, py, "echo wrong >&2; exit 3")
+	fails("exit status 3", "wrong")
+	program(t, py, "echo nonsense")
+	fails("does not answer as a Python")
+	program(t, py, answer)
+	if _, err := c.Launch(context.Background(), "python"); err != nil {
+		t.Errorf("installing it did not mend it: %v", err)
 	}
 }

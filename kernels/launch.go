@@ -3,6 +3,7 @@ package kernels
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cellard/cellard/internal/environ"
@@ -72,6 +73,7 @@ func specLaunch(language string, spec *Spec, env []string) *Launch {
 	for name, value := range spec.Env {
 		launch.Env = append(launch.Env, name+"="+expand(value, env))
 	}
+	slices.Sort(launch.Env)
 	line := strings.Join(argv, " ")
 	if strings.Contains(line, "ipykernel") {
 		launch.Nudge = true
