@@ -99,6 +99,11 @@ func TestLaunchSpecs(t *testing.T) {
 		t.Errorf("bash: %+v", l)
 	}
 
+	for name, want := range map[string]bool{"python": true, "r": true, "xr": true, "java": true, "bad": true, "nonsense": false} {
+		if got := c.Has(name); got != want {
+			t.Errorf("Has(%q) = %v", name, got)
+		}
+	}
 	for name, code := range map[string]api.Code{"bad": api.CodeKernelFailed, "java": api.CodeKernelFailed, "nonsense": api.CodeNotFound, "": api.CodeNotFound} {
 		_, err := c.Launch(context.Background(), name)
 		var failure *api.Error
@@ -172,6 +177,9 @@ func TestNoPython(t *testing.T) {
 	program(t, py, "echo nonsense")
 	fails("does not answer as a Python")
 	program(t, py, answer)
+	if _, err := New(Options{Python: "'unclosed"}).Launch(context.Background(), "python"); !errors.Is(err, &api.Error{Code: api.CodeKernelFailed}) {
+		t.Errorf("a command line that is none: %v", err)
+	}
 	if _, err := c.Launch(context.Background(), "python"); err != nil {
 		t.Errorf("installing it did not mend it: %v", err)
 	}
