@@ -52,6 +52,16 @@ func (k *keeper) tell(sign string, pid int) {
 	fmt.Fprintf(k.pipe, "%s%d\n", sign, pid)
 }
 
+// pid is the keeper's process id; 0 when there is none.
+func (k *keeper) pid() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.proc == nil {
+		return 0
+	}
+	return k.proc.Pid
+}
+
 // close lets the keeper end: nothing is left to be kept.
 func (k *keeper) close() {
 	k.mu.Lock()

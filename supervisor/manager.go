@@ -48,6 +48,10 @@ type Options struct {
 	Env []string
 	// Keeper is the command line of a process that runs Keeper; nil for none.
 	Keeper []string
+	// Sole says that all that this process starts, in sessions of their own, are the
+	// Manager's kernels: what is left to it when the last of them is gone is then what
+	// they left, and is killed though it bears no mark of theirs any more.
+	Sole bool
 
 	Limits          execution.Limits
 	StartTimeout    time.Duration // of a kernel; 60 s

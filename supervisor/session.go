@@ -525,6 +525,7 @@ func (s *session) takeMessages() {
 func (s *session) dropKernel() {
 	s.m.keeper.unwatch(s.k.Pid())
 	s.k.close()
+	s.m.killOrphans()
 	s.k, s.sync, s.exitBy = nil, nil, time.Time{}
 	for id, ch := range s.asks {
 		close(ch)

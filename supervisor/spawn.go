@@ -170,6 +170,40 @@ func (s *spawner) reapOrphans() {
 	}
 }
 
+// killOrphans kills what kernels that are gone have left, as far as that is known.
+func (m *Manager) killOrphans() {
+	if m.o.Sole {
+		m.spawn.killOrphans(m.keeper.pid())
+	}
+}
+
+// killOrphans kills the adopted children, and theirs, once no started process is there
+// that they could belong to: daemons whose environment was emptied or overwritten can't
+// be told by a mark. The process of pid but is none of them.
+func (s *spawner) killOrphans(but int) {
+	if os.Getpid() == 1 { // others' orphans come here too
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own, _ := unix.Getsid(0)
+	for end := time.Now().Add(time.Second); len(s.started) == 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		left := false
+		for _, p := range children(os.Getpid()) {
+			if p.pid == but || p.session == own || p.state == 'Z' {
+				continue
+			}
+			left = true
+			for _, q := range append(family(p.pid, ""), p) {
+				_ = unix.Kill(q.pid, unix.SIGKILL)
+			}
+		}
+		if !left {
+			return
+		}
+	}
+}
+
 // Process is a kernel's process. Its owner takes its raw output and waits for Done,
 // and closes the pipes.
 type Process struct {

@@ -54,7 +54,7 @@ func (a *agentFlags) manager(log *slog.Logger) (*supervisor.Manager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("runtime directory: %w", err)
 	}
-	a.o.RuntimeDir, a.o.Logger = dir, log
+	a.o.RuntimeDir, a.o.Logger, a.o.Sole = dir, log, true
 	if self, err := os.Executable(); err == nil {
 		a.o.Keeper = []string{self, "keeper"}
 	}

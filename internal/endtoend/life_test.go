@@ -1,6 +1,7 @@
 package endtoend
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -102,5 +103,48 @@ func TestKill(t *testing.T) {
 	}
 	if y := b.run(object{"code": "len(open(" + quote(ref.Path) + ").read())"}); y.Generation != 1 || plain(y.Results[0]) != "100000" {
 		t.Errorf("%s", show(y))
+	}
+}
+
+// A daemon that shed all that tells whose it is (its session, its parent, its environment)
+// ends with the last kernel, as it can be nobody else's.
+func TestDaemonWithoutMark(t *testing.T) {
+	a := start(t, config{})
+	daemon := func(context string) string {
+		pid := a.cell(context, `
+import os, subprocess
+command = "echo $$; (sleep 1000 >/dev/null 2>&1 &) ; exec sleep 1000 >/dev/null 2>&1"
+read, write = os.pipe()
+subprocess.run(["setsid", "-f", "sh", "-c", command],
+    env={"PATH": os.environ["PATH"]}, stdout=write)
+os.close(write)
+print(os.read(read, 100).decode().strip(), end="")`)
+		if _, err := os.ReadFile("/proc/" + pid + "/stat"); err != nil {
+			t.Fatalf("no daemon: %q %v", pid, err)
+		}
+		return pid
+	}
+	gone := func(pid string) {
+		t.Helper()
+		a.eventually("the daemon is gone", func() error {
+			b, err := os.ReadFile("/proc/" + pid + "/stat")
+			if err == nil && !strings.Contains(string(b), ") Z ") {
+				return fmt.Errorf("%s", b)
+			}
+			return nil
+		})
+	}
+	first := daemon("python")
+	a.remove("python")
+	gone(first)
+	second := daemon("python")
+	a.create("other")
+	a.remove("python")
+	if _, err := os.ReadFile("/proc/" + second + "/stat"); err != nil {
+		t.Errorf("killed though it may be another context's: %v", err)
+	}
+	a.signal(syscall.SIGTERM)
+	if a.waitEnd() {
+		gone(second)
 	}
 }
