@@ -185,6 +185,13 @@ func (s *Server) fail(c *call, err error) {
 	if err := c.reply(status, api.ErrorBody{Error: e}); err != nil {
 		panic(http.ErrAbortHandler)
 	}
+	if status == http.StatusRequestEntityTooLarge {
+		// Most clients look for an answer only when they have sent all. net/http reads
+		// nothing of the rest where the client asked for the connection's close, and
+		// closing it then breaks off what they write, and the answer with it.
+		_ = http.NewResponseController(c.w.ResponseWriter).Flush()
+		_, _ = io.CopyN(io.Discard, &patient{r: c.r.Body, c: c, d: s.o.HeaderTimeout}, 4*s.o.MaxBody)
+	}
 }
 
 // response remembers what was answered.

@@ -156,6 +156,19 @@ func TestBodyLimits(t *testing.T) {
 	code := strings.Repeat("x", 1000-len(`{"code":""}`))
 	a.call(200, "POST", "/v1/interpreter:run", `{"code":"`+code+`"}`)
 	a.refused(413, api.CodeTooLarge, "POST", "/v1/interpreter:run", `{"code":"x`+code+`"}`)
+	// One that sends all before it looks for an answer, more than sockets hold, gets it.
+	big := strings.Repeat("x", 1<<20)
+	b := serveUnix(t, Options{Manager: m, MaxBody: 512 << 10})
+	for range 50 {
+		c := b.dial()
+		if _, err := fmt.Fprintf(c, "POST /v1/interpreter:run HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", len(big), big); err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := rawAnswer(t, c); status != 413 {
+			t.Fatalf("sent whole: %d", status)
+		}
+		c.Close()
+	}
 	// Chunked, without a length that tells it beforehand.
 	req, _ := http.NewRequest("POST", "http://a/v1/interpreter:run", io.MultiReader(strings.NewReader(`{"code":"x`), strings.NewReader(code+`"}`)))
 	resp, err := a.client.Do(req)

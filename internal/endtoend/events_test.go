@@ -277,20 +277,22 @@ func TestOutputStaysBehindDisplays(t *testing.T) {
 			}
 			s := a.stream(object{"code": fmt.Sprintf("from IPython.display import display\nfor i in range(%d):\n  print('<', i)\n  display({'text/plain': str(i)}, raw=True)", n)})
 			s.rest()
-			shown := -1
+			before, shown := "", 0
 			for _, ev := range s.events {
-				var text string
 				switch ev.K {
-				case api.KindResult:
-					_ = json.Unmarshal(ev.Data["text/plain"], &text)
-					if shown++; text != strconv.Itoa(shown) {
-						t.Fatalf("%s was shown as the %d.", text, shown)
-					}
 				case api.KindStdout:
-					if ev.Text != fmt.Sprintf("< %d\n", shown+1) {
-						t.Fatalf("%q came after display %d", ev.Text, shown)
+					before += ev.Text
+				case api.KindResult:
+					var text string
+					_ = json.Unmarshal(ev.Data["text/plain"], &text)
+					if text != strconv.Itoa(shown) || before != "< "+text+"\n" {
+						t.Fatalf("display %d is %q, with %q before it", shown, text, before)
 					}
+					before, shown = "", shown+1
 				}
+			}
+			if shown != n || before != "" {
+				t.Errorf("%d displays, and %q behind them", shown, before)
 			}
 		})
 	}

@@ -134,8 +134,8 @@ func TestIfGeneration(t *testing.T) {
 }
 
 func TestInterruptOnDisconnect(t *testing.T) {
-	a := start(t, config{})
-	const code = "import time\nprint('in', flush=True)\ntime.sleep(6)\nprint('whole')"
+	a := start(t, config{args: []string{"--disconnect-grace", "700ms"}})
+	const code = "import time\nprint('in', flush=True)\ntime.sleep(3)\nprint('whole')"
 	leave := func(body object) *api.Execution {
 		s := a.stream(body)
 		s.text(api.KindStdout, "in")

@@ -22,7 +22,7 @@ import (
 )
 
 // soakCells is how many cells the soak runs; CELLARD_SOAK sets another number.
-const soakCells = 1000
+const soakCells = 600
 
 // TestSoak runs many cells of all kinds on several contexts at once, with kernels
 // that die, interrupts, deadlines and readers that stall or leave among them. Each
