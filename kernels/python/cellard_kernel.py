@@ -1,40 +1,321 @@
-"""The kernel: ipykernel's application and kernel, with what cells need changed.
+"""The kernel: ipykernel's application, kernel and shell, with what cells need changed.
 
 Works on ipykernel 6.17 to 7.4. Each change has its reason where it is made; the
 larger ones have modules of their own.
 """
 
 import asyncio
+import builtins
 import contextlib
 import faulthandler
 import logging
 import os
 import sys
 import threading
+import traceback
 import warnings
 
 import IPython
 import ipykernel.iostream
 import ipykernel.kernelapp
+import ipykernel.zmqshell
+import jupyter_client
+import tornado
+import traitlets
 import zmq
 from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
+from ipykernel.zmqshell import ZMQDisplayPublisher, ZMQShellDisplayHook
+from IPython.core.autocall import ZMQExitAutocall
 from IPython.core.error import StdinNotImplementedError
+from IPython.core.formatters import DisplayFormatter
+from IPython.core.events import EventManager, available_events
 from IPython.core.profiledir import ProfileDir
+from IPython.utils.text import LSString, SList
 from tornado.ioloop import IOLoop
-from traitlets import Any, Type
+from traitlets import Any, Instance, Type, default
 from traitlets.config import Config
 from traitlets.utils.importstring import import_item
 
 import cellard_children
+import cellard_commands
+import cellard_files
 import cellard_json
 import cellard_output
 import cellard_packages
+import cellard_tables
 from cellard_cells import Surroundings
-from cellard_frames import is_kernel_file
 from cellard_interrupts import Interrupts
 from cellard_output import Outbox, Parents, PubThread, Stream
-from cellard_shell import ZMQInteractiveShell
+
+def _directory(module):
+    return os.path.dirname(os.path.abspath(module.__file__)) + os.sep
+
+
+_OURS = _directory(sys.modules[__name__])
+_KERNELS = (_OURS, _directory(IPython), _directory(ipykernel))
+_MACHINERY = _KERNELS + tuple(map(_directory, (jupyter_client, tornado, traitlets, zmq, asyncio)))
+
+
+_GROUP = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.11
+
+
+def is_kernel_file(name):
+    """Whether code of that file is the kernel's own, where an interrupt must not be raised."""
+    return name.startswith(_MACHINERY)
+
+
+def trim(trace):
+    """Cut what is the kernel's own off the end of a traceback: how a cell's call was carried out."""
+    last = None
+    entry = trace
+    while entry is not None:
+        name = entry.tb_frame.f_code.co_filename
+        if name.startswith(_OURS):
+            break
+        if not name.startswith(_KERNELS):
+            last = entry
+        entry = entry.tb_next
+    if last is not None:
+        last.tb_next = None
+    return trace
+
+
+# How many frames of a long traceback are shown from either end. A recursion without
+# an end has thousands, and IPython takes seconds over them.
+ENDS = 20
+
+
+def shorten(trace):
+    """Cut the middle out of a long traceback; return how many frames that were."""
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    left_out = max(0, len(entries) - 2 * ENDS)
+    if left_out:
+        entries[ENDS - 1].tb_next = entries[-ENDS]
+    return left_out
+
+
+def skip(trace):
+    """A traceback from the cell's own code on."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_KERNELS):
+        trace = trace.tb_next
+    return trace
+
+
+def trim_all(error):
+    """Trim and shorten the traceback of an exception, and of those that led to it.
+
+    Returns how many frames were cut out of their middles.
+    """
+    seen = set()
+    left_out = 0
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        left_out += shorten(trim(error.__traceback__))
+        error = error.__cause__ or error.__context__
+    return left_out
+
+
+class CellExit(SystemExit):
+    """Raised by exit() and quit(): ends the cell and leaves the kernel as it is."""
+
+
+class Exiter(ZMQExitAutocall):
+    """exit and quit: end the cell, as they end a script, and keep the session."""
+
+    def __call__(self, code=None):
+        raise SystemExit(code) if code else CellExit
+
+
+class Events(EventManager):
+    """IPython's events, whose callbacks may be interrupted as a cell may."""
+
+    def __init__(self, shell, events, interrupts):
+        super().__init__(shell, events)
+        self._interrupts = interrupts
+
+    def trigger(self, event, *args, **kwargs):
+        for function in self.callbacks[event][:]:
+            try:
+                self._interrupts.call(function, *args, **kwargs)
+            except (Exception, KeyboardInterrupt):
+                print(f"Error in callback {function} (for {event}):")
+                self.shell.showtraceback()
+
+
+class DisplayPublisher(ZMQDisplayPublisher):
+    """Displays go out in order with the streams, and name the cell they belong to."""
+
+    parents = Any()
+    outbox = Any()
+
+    @property
+    def parent_header(self):
+        return self.parents.get() if self.parents is not None else {}
+
+    @parent_header.setter
+    def parent_header(self, _):
+        """The parents know it already."""
+
+    def set_parent(self, parent):
+        """Likewise."""
+
+    def _flush_streams(self):
+        self.outbox.post()
+
+    def publish(self, data, *args, **kwargs):
+        if self.outbox.child:
+            print(data.get("text/plain", ""))
+        else:
+            super().publish(data, *args, **kwargs)
+
+
+class DisplayHook(ZMQShellDisplayHook):
+    """The value of the last expression, named after its cell."""
+
+    parents = Any()
+
+    @property
+    def parent_header(self):
+        return self.parents.get() if self.parents is not None else {}
+
+    @parent_header.setter
+    def parent_header(self, _):
+        """The parents know it already."""
+
+    def set_parent(self, parent):
+        """Likewise."""
+
+    def compute_format_data(self, result):
+        return self.shell.display_formatter.format_value(result)
+
+
+class Formatter(DisplayFormatter):
+    """IPython's, with tables, and with the file behind a path that is displayed."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        cellard_tables.register(self)
+
+    def format(self, obj, include=None, exclude=None):
+        if cellard_files.showable(obj):
+            return cellard_files.bundle(obj), {}
+        return super().format(obj, include=include, exclude=exclude)
+
+    def format_value(self, obj):
+        """A path that is merely the value of a cell is a path."""
+        return super().format(obj)
+
+
+# Libraries know a kernel that can show rich output by the name of this class.
+class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
+    displayhook_class = Type(DisplayHook)
+    display_pub_class = Type(DisplayPublisher)
+    exiter = Instance(Exiter)
+    _left_out = 0  # frames of the traceback that is being shown
+
+    @default("exiter")
+    def _default_exiter(self):
+        return Exiter(self)
+
+    @property
+    def app(self):
+        return self.kernel.parent
+
+    def init_events(self):
+        super().init_events()
+        callbacks = self.events.callbacks
+        self.events = Events(self, available_events, self.app.interrupts)
+        self.events.callbacks = callbacks
+
+    def init_ipython_dir(self, ipython_dir):
+        self.ipython_dir = self.app.ipython_dir
+
+    def init_display_formatter(self):
+        self.display_formatter = Formatter(parent=self)
+        self.configurables.append(self.display_formatter)
+
+    def init_builtins(self):
+        super().init_builtins()
+        builtins.display_file = cellard_files.display_file
+
+    def init_environment(self):
+        # ipykernel's own asks every child for colours. Output goes to pipes here.
+        os.environ.setdefault("PAGER", "cat")
+        os.environ.setdefault("GIT_PAGER", "cat")
+
+    def init_magics(self):
+        super().init_magics()
+        self.register_magics(cellard_commands.Scripts)
+
+    def ask_exit(self):
+        """Nothing a cell does ends the kernel."""
+
+    async def run_code(self, code_obj, result=None, *, async_=False):
+        interrupts = self.app.interrupts
+        if interrupts.pending():
+            error = KeyboardInterrupt()
+            if result is not None:
+                result.error_in_exec = error
+            self.showtraceback((KeyboardInterrupt, error, None))
+            return True
+        with interrupts.code(code_obj):
+            failed = await super().run_code(code_obj, result, async_=async_)
+        if failed and result is not None:
+            error = result.error_in_exec
+            if isinstance(error, CellExit):
+                result.error_in_exec = None
+            elif isinstance(error, asyncio.CancelledError) and interrupts.interrupted():
+                result.error_in_exec = KeyboardInterrupt()
+        return failed
+
+    def showtraceback(self, exc_tuple=None, *args, **kwargs):
+        self.app.interrupts.rest()
+        kind, error, trace = exc_tuple or sys.exc_info()
+        if isinstance(error, CellExit):
+            return
+        if isinstance(error, asyncio.CancelledError) and self.app.interrupts.interrupted():
+            # How it was stopped is no matter of the cell's.
+            kind, error = KeyboardInterrupt, KeyboardInterrupt()
+        self._left_out = trim_all(error)
+        if trace is not getattr(error, "__traceback__", None):
+            self._left_out += shorten(trim(trace))
+        try:
+            if isinstance(error, _GROUP):
+                # IPython shows no more than the group itself, or prints it (IPython 9).
+                self._showtraceback(kind, error, traceback.format_exception(kind, error, skip(trace)))
+            else:
+                super().showtraceback((kind, error, trace), *args, **kwargs)
+        finally:
+            self._left_out = 0
+
+    def _showtraceback(self, etype, evalue, stb):
+        if self._left_out:
+            stb = [*stb[:-1], f"[{self._left_out} frames in the middle are left out]\n", *stb[-1:]]
+        if self.app.outbox.child:
+            print("\n".join(stb), file=sys.stderr)
+        else:
+            super()._showtraceback(etype, evalue, stb)
+
+    def system(self, command):
+        """!command"""
+        status, _ = cellard_commands.run(self.var_expand(command, depth=1), shell=True)
+        self.user_ns["_exit_code"] = status
+
+    system_piped = system_raw = system
+
+    def getoutput(self, command, split=True, depth=0):
+        """x = !command"""
+        command = self.var_expand(command, depth=depth + 1)
+        if command.rstrip().endswith("&"):
+            raise OSError("a background command has no output to give: run it without &")
+        status, output = cellard_commands.run(command, shell=True, capture=True)
+        self.user_ns["_exit_code"] = status
+        text = output.decode("utf-8", "replace")
+        return SList(text.splitlines()) if split else LSString(text)
 
 
 class Kernel(IPythonKernel):
