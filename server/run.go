@@ -30,6 +30,7 @@ func (s *Server) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.body, req.Code = nil, "" // they may be large, and the cell may wait for long
 	gone := true
 	defer func() { run.Leave(gone) }()
 	c.w.Header().Set(ExecutionHeader, run.ID())

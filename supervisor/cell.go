@@ -145,6 +145,7 @@ func (s *session) send(t *task) {
 			return
 		}
 	}
+	t.req.Code, c.req.Code = "", "" // it may be large, and the cell may run for long
 	s.cur = c
 	k.words = lastWords{} // those of an earlier cell tell nothing of this one's end
 	t.e.Begin(s.gen, s.count+1, s.fresh, s.lostIdle)

@@ -369,6 +369,26 @@ func TestRetention(t *testing.T) {
 	})
 }
 
+// The code of the cells that wait or run is bounded together; one alone is always taken.
+func TestMaxCode(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, func(o *Options) { o.MaxCode = 1000 })
+	long := func(line string, n int) string { return line + strings.Repeat("\nprint", n) }
+	for range 2 {
+		r := a.queue(long("sleep 3600000", 100))
+		if _, err := a.Run(request(long("print a", 100))); code(err) != api.CodeBusy {
+			t.Errorf("code over the bound: %v", err)
+		}
+		short := a.queue("print a")
+		if did, err := a.InterruptExecution(r.ID()); err != nil || !did {
+			t.Errorf("interrupt: %v %v", did, err)
+		}
+		a.end(r)
+		a.ok(a.end(short))
+	}
+	a.ok(a.cell(long("print a", 200)))
+}
+
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	a := newAgent(t, nil)

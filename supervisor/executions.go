@@ -86,7 +86,12 @@ func (m *Manager) ending(e *execution.Execution, refused bool) {
 	defer m.mu.Unlock()
 	m.running--
 	m.lastEnd = time.Now()
-	if r := m.execs[e.ID()]; r != nil && refused { // its code never ran: the same key may try again
+	r := m.execs[e.ID()]
+	if r == nil {
+		return
+	}
+	m.code -= r.code
+	if refused { // its code never ran: the same key may try again
 		m.removeKey(r)
 	}
 }

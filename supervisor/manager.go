@@ -59,6 +59,7 @@ type Options struct {
 	DisconnectGrace time.Duration // without a reader, before the interrupt; 2 s
 	ShutdownGrace   time.Duration // for running cells when the agent stops; 3 s
 	MaxQueue        int           // cells that wait in a context; 128
+	MaxCode         int64         // bytes of code of all cells that wait or run; 64 MiB
 	MaxContexts     int           // 64
 	MaxMessage      int64         // bytes of one message of a kernel's; 2 GiB
 	MaxReply        int64         // bytes of a kernel's reply that is passed on; 4 MiB
@@ -77,6 +78,7 @@ func (o Options) withDefaults() Options {
 	def(&o.DisconnectGrace, 2*time.Second)
 	def(&o.ShutdownGrace, 3*time.Second)
 	def(&o.MaxQueue, 128)
+	def(&o.MaxCode, 64<<20)
 	def(&o.MaxContexts, 64)
 	def(&o.MaxMessage, 2<<30)
 	def(&o.MaxReply, 4<<20)
@@ -121,6 +123,7 @@ type Manager struct {
 	spent    []*record // without their execution, for their keys; oldest first
 	bytes    int64     // of ended
 	running  int
+	code     int64 // bytes, of those that run or wait
 	lastEnd  time.Time
 	janitor  *time.Timer
 	stopping bool
@@ -132,6 +135,7 @@ type record struct {
 	s    *session
 	key  string
 	body [sha256.Size]byte // what an idempotency key stands for
+	code int64             // bytes
 	end  time.Time
 	size int64
 }
@@ -290,22 +294,29 @@ func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) 
 	e := execution.New(execution.Options{ID: newID("e_"), ContextID: s.id, Language: s.info().Language,
 		Limits: m.o.Limits, Store: m.store, Stdin: req.Stdin, InterruptOnDisconnect: disconnect,
 		Grace: m.o.DisconnectGrace, Abandoned: func(e *execution.Execution) { _, _ = m.InterruptExecution(e.ID()) }})
-	r := &record{e: e, s: s, key: req.IdempotencyKey, body: body}
+	r := &record{e: e, s: s, key: req.IdempotencyKey, body: body, code: int64(len(req.Code))}
 	m.mu.Lock()
 	if m.stopping {
 		m.mu.Unlock()
 		return nil, errStopping()
+	}
+	if m.code > 0 && m.code+r.code > m.o.MaxCode {
+		m.mu.Unlock()
+		return nil, api.Errorf(api.CodeBusy, "the cells that wait or run have %d bytes of code already", m.code).
+			WithHint("wait for some to end, or let the cell read a file")
 	}
 	m.execs[e.ID()] = r
 	if r.key != "" {
 		m.keys[r.key] = r
 	}
 	m.running++
+	m.code += r.code
 	m.mu.Unlock()
 	leave := e.Attach()
 	if err := s.enqueue(&task{e: e, req: req}); err != nil {
 		m.mu.Lock()
 		m.running--
+		m.code -= r.code
 		delete(m.execs, e.ID())
 		m.removeKey(r)
 		m.mu.Unlock()

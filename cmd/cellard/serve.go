@@ -27,6 +27,10 @@ Addresses: vsock://:52, unix:///run/cellard.sock, tcp://127.0.0.1:7520. TCP asks
 bearer token: the one in --token-file, or in CELLARD_TOKEN, or a new one, which is
 written to token-PORT in the runtime directory.`
 
+// memoryLimit is from where on the collector works harder: what large requests leave is
+// given back soon, not minutes later.
+const memoryLimit = 96 << 20
+
 // stopTime bounds a stop: past it what is left is killed. drainTime is then left for
 // the last answers to go out.
 const (
@@ -62,6 +66,9 @@ func serve(args []string) int {
 		// Memory is dearer than the collector's time in a sandbox: a flood of output
 		// leaves much garbage.
 		debug.SetGCPercent(50)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 
 	stop := make(chan os.Signal, 2)
