@@ -35,8 +35,9 @@ type bundle struct {
 	lost int64 // bytes that could not be kept
 }
 
-// values is how many there are, in data and behind refs; an empty bundle counts, too.
-func (b *bundle) values() int { return max(1, len(b.data)+len(b.refs)) }
+// values is what the bundle counts for: each value in data, three for each ref, whose
+// path and hash take the more memory; an empty bundle counts, too.
+func (b *bundle) values() int { return max(1, len(b.data)+3*len(b.refs)) }
 
 // bundle takes the members of a bundle into data or, what is too large, to the
 // store. A value that can't be read or stored is counted as lost and, so that the

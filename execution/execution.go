@@ -15,7 +15,7 @@ type Limits struct {
 	Inline        int64 // bytes of JSON of one value kept in data; 48 KiB
 	InlineTable   int64 // the same for a table; 256 KiB
 	InlineResults int64 // the same for all results together; 4 MiB
-	Results       int   // how many values, of all results together, are kept; 10,000
+	Results       int   // how many values, of all results together, are kept, a ref counting as three; 30,000
 	Stream        int64 // bytes of stdout, and of stderr, kept inline; 1 MiB
 	Traceback     int   // bytes of a traceback; 64 KiB
 	LogMemory     int64 // bytes of the event log in memory; 2 MiB
@@ -26,7 +26,7 @@ func (l Limits) withDefaults() Limits {
 	def(&l.Inline, 48<<10)
 	def(&l.InlineTable, 256<<10)
 	def(&l.InlineResults, 4<<20)
-	def(&l.Results, 10_000)
+	def(&l.Results, 30_000)
 	def(&l.Stream, 1<<20)
 	def(&l.Traceback, 64<<10)
 	def(&l.LogMemory, 2<<20)

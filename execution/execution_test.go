@@ -220,17 +220,32 @@ func TestLimitsOfValues(t *testing.T) {
 		e.Display(false, value(map[string]any{"text/html": strings.Repeat("y", 900)}), "", &d)
 	}
 	x = snapshot(t, e)
-	inline := 0
+	inline, values, last := 0, 0, 0
 	for _, r := range x.Results {
 		for _, v := range r.Data {
 			inline += len(v)
 		}
+		last = len(r.Data) + 3*len(r.Refs) // a ref counts as three
+		values += last
 	}
-	if values := len(r.Data) + len(r.Refs); len(x.Results) != 40-values+1 || inline > 20_000 {
-		t.Fatalf("%d results, %d bytes inline", len(x.Results), inline)
+	if values < 40 || values-last >= 40 || inline > 20_000 {
+		t.Fatalf("%d results, %d values, the last %d, %d bytes inline", len(x.Results), values, last, inline)
 	}
 	if x.LostBytes < 50*900 {
 		t.Fatalf("lost bytes %d", x.LostBytes)
+	}
+}
+
+// 20,000 small displays are within the default limits.
+func TestManySmallDisplaysAreKept(t *testing.T) {
+	var d DisplayMap
+	const n = 20_000
+	f := newExecution(t, Options{})
+	for range n {
+		f.Display(false, value(map[string]any{"text/plain": "small"}), "", &d)
+	}
+	if x := snapshot(t, f); len(x.Results) != n || x.LostBytes != 0 {
+		t.Fatalf("%d of %d results, %d bytes lost", len(x.Results), n, x.LostBytes)
 	}
 }
 
