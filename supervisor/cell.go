@@ -117,7 +117,6 @@ func (s *session) send(t *task) {
 		}
 		s.decoders[i] = mime.Decoder{}
 	}
-	k.words = lastWords{} // an earlier cell's are no reason for this one's end
 	c.born = now()
 	c.cpu, c.cpus = cpuTime(k.Pid())
 	c.peak = resetPeak(k.Pid())
