@@ -1,11 +1,7 @@
 package supervisor
 
 import (
-	"errors"
-	"fmt"
-	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/execution"
@@ -55,45 +51,6 @@ type question struct {
 	password bool
 	behind   string    // message id of that request
 	by       time.Time // when it is taken without
-}
-
-// why a cell is being stopped.
-type why int
-
-const (
-	whyTimeout why = iota
-	whyInterrupt
-	whyNoInput
-	whyShutdown
-)
-
-// stop is the ladder that a cell is being stopped by.
-type stop struct {
-	why  why
-	from time.Time
-	rung int
-}
-
-// rung is a step of the ladder: what is done, and how long after its beginning.
-type rung struct {
-	after time.Duration
-	do    func(k *kernel, born moment)
-}
-
-// ladder is what is tried, one after another, before the kill: the interrupt as the
-// kernelspec says, to the kernel and to what this cell started; the nudge; both
-// again, for code that swallowed the first; and, for children that ignore an
-// interrupt and that the kernel waits for, SIGTERM and SIGKILL. The kill itself comes
-// at Options.InterruptGrace.
-var ladder = []rung{
-	{0, func(k *kernel, b moment) { _ = k.interrupt(b) }},
-	{200 * time.Millisecond, func(k *kernel, _ moment) { k.nudge() }},
-	{time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
-	{1500 * time.Millisecond, func(k *kernel, b moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
-	{2 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
-	{2500 * time.Millisecond, func(k *kernel, b moment) { k.signalFamily(syscall.SIGKILL, b, false) }},
-	{4 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
-	{7 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
 }
 
 // The bounds of a cell's protocol.
@@ -232,131 +189,6 @@ func (c *cell) count() {
 	}
 }
 
-// smallContent bounds the contents that are decoded whole.
-const smallContent = 1 << 20
-
-// decodeReply takes what counts of an execute_reply: payloads and user expressions may
-// be large, and are of no use here.
-func decodeReply(m *jupyter.Message) *jupyter.ExecuteReply {
-	r := &jupyter.ExecuteReply{}
-	if err := pick(m.Content, "status", &r.Status); err != nil {
-		r.Status = jupyter.StatusError
-		r.EName, r.EValue = "KernelError", "the kernel's reply could not be read: "+err.Error()
-		return r
-	}
-	_ = pick(m.Content, "execution_count", &r.ExecutionCount)
-	if r.Status == jupyter.StatusError {
-		e, _ := cellError(m.Content)
-		r.EName, r.EValue, r.Traceback = e.Name, e.Value, []string{e.Traceback}
-	}
-	return r
-}
-
-// pick decodes one small member of an object. One that isn't there is left as it is.
-func pick(v jupyter.Value, key string, p any) error {
-	members, err := v.Members()
-	if err != nil {
-		return err
-	}
-	if f := members.Get(key); f.Size() > 0 {
-		return f.Decode(p, smallContent)
-	}
-	return nil
-}
-
-// output folds an iopub message into the execution that it names, running or
-// finished.
-func (s *session) output(e *execution.Execution, m *jupyter.Message) {
-	var err error
-	switch m.Header.MsgType {
-	case "stream":
-		err = stream(e, m.Content)
-	case "display_data", "execute_result", "update_display_data":
-		err = s.display(e, m)
-	case "clear_output":
-		var c jupyter.ClearOutput
-		if err = m.Content.Decode(&c, smallContent); err == nil {
-			e.Clear(c.Wait)
-		}
-	case "error":
-		var c api.CellError
-		if c, err = cellError(m.Content); err == nil {
-			e.Raise(c)
-		}
-	}
-	if err != nil {
-		e.LostBytes(m.Content.Size())
-		s.m.log.Warn("an output that could not be read", "context", s.id, "type", m.Header.MsgType, "bytes", m.Content.Size(), "error", err)
-	}
-}
-
-// cellError takes an error's name, value and trace, of any length: the middle of what
-// is too long is cut as it comes.
-func cellError(v jupyter.Value) (api.CellError, error) {
-	members, err := v.Members()
-	if err != nil {
-		return api.CellError{}, err
-	}
-	e := api.CellError{Name: ends(members.Get("ename")), Value: ends(members.Get("evalue"))}
-	trace := mime.NewHeadTail(smallContent)
-	lines, _ := members.Get("traceback").Elements()
-	for i, l := range lines {
-		if i > 0 {
-			trace.WriteString("\n")
-		}
-		_, _ = io.Copy(trace, l.Text())
-	}
-	e.Traceback = trace.String()
-	return e, nil
-}
-
-func ends(v jupyter.Value) string {
-	h := mime.NewHeadTail(smallContent)
-	_, _ = io.Copy(h, v.Text()) // no string: nothing
-	return h.String()
-}
-
-func stream(e *execution.Execution, v jupyter.Value) error {
-	members, err := v.Members()
-	if err != nil {
-		return err
-	}
-	i := execution.Stdout
-	if name, _ := members.Get("name").Unquote(1 << 10); name == "stderr" {
-		i = execution.Stderr
-	}
-	text := members.Get("text")
-	if text.Size() <= smallContent {
-		t, err := text.Unquote(smallContent)
-		if err == nil {
-			e.Stream(i, t)
-		}
-		return err
-	}
-	return e.StreamFrom(i, text.Text())
-}
-
-func (s *session) display(e *execution.Execution, m *jupyter.Message) error {
-	members, err := m.Content.Members()
-	if err != nil {
-		return err
-	}
-	var transient jupyter.Transient
-	if t := members.Get("transient"); t.Size() > 0 {
-		_ = t.Decode(&transient, smallContent) // without an id it can't be updated
-	}
-	data := members.Get("data")
-	if data.Size() == 0 {
-		return errors.New("a display without data")
-	}
-	if m.Header.MsgType != "update_display_data" {
-		e.Display(m.Header.MsgType == "execute_result", data, transient.DisplayID, &s.k.displays)
-	} else if !e.Update(data, transient.DisplayID, &s.k.displays) {
-		s.m.unmatched.Add(1)
-	}
-	return nil
-}
-
 func (s *session) question(c *cell, m *jupyter.Message) {
 	var r jupyter.InputRequest
 	if err := m.Content.Decode(&r, smallContent); err != nil {
@@ -389,29 +221,6 @@ func (s *session) answer(c *cell, value string) {
 	c.asked = nil
 	if err := s.k.client.Send(jupyter.Stdin, msg); err != nil {
 		s.m.log.Warn("sending an answer", "context", s.id, "error", err)
-	}
-}
-
-// stopCell begins the ladder, unless the cell is on it already.
-func (s *session) stopCell(w why) {
-	c := s.cur
-	if c == nil || c.stop != nil {
-		return
-	}
-	c.stop = &stop{why: w, from: time.Now()}
-	s.climb(c)
-}
-
-// climb does the rungs that are due; past the last one is the kill.
-func (s *session) climb(c *cell) {
-	since := time.Since(c.stop.from)
-	for c.stop.rung < len(ladder) && ladder[c.stop.rung].after <= since && ladder[c.stop.rung].after < s.m.o.InterruptGrace {
-		ladder[c.stop.rung].do(s.k, c.born)
-		c.stop.rung++
-	}
-	if since >= s.m.o.InterruptGrace {
-		s.kill(&api.Lost{Reason: api.LostUnresponsive,
-			Message: fmt.Sprintf("the cell did not stop within %v of its interrupt, and the kernel was killed", s.m.o.InterruptGrace)})
 	}
 }
 
@@ -500,27 +309,6 @@ func (s *session) endCell(k *kernel, c *cell, end execution.Ending) {
 	s.end(c.e, end)
 }
 
-// stopped is the ending of a cell that was on the ladder and whose kernel lives. An
-// interrupted cell may reply anything, ok too: what it came to is known here.
-func (s *session) stopped(c *cell, end *execution.Ending, raised *api.CellError) {
-	switch c.stop.why {
-	case whyTimeout:
-		end.Status = api.StatusTimeout
-		if raised == nil {
-			end.Error = &api.CellError{Name: "Timeout", Value: fmt.Sprintf("the cell was stopped at its deadline of %d ms", c.timeout.Milliseconds())}
-		}
-	case whyInterrupt:
-		end.Status = api.StatusInterrupted
-		if raised == nil {
-			end.Error = &api.CellError{Name: "Interrupted", Value: "the cell was interrupted"}
-		}
-	case whyNoInput:
-		end.Status = api.StatusError
-		end.Error = &api.CellError{Name: "StdinNotImplementedError",
-			Value: `the cell asked for input and no answer is left; send more in "stdin", or "live"`}
-	}
-}
-
 // usage is what the guest's accounting tells of the cell.
 func (s *session) usage(c *cell) *api.Usage {
 	u := &api.Usage{}
@@ -537,24 +325,4 @@ func (s *session) usage(c *cell) *api.Usage {
 		return nil
 	}
 	return u
-}
-
-// takeRaw moves the raw output to the cell: what has come, or with drain all that
-// was written so far.
-func (s *session) takeRaw(e *execution.Execution, drain bool) {
-	for i, r := range s.k.raw {
-		b := []byte(nil)
-		if drain {
-			b = r.Drain()
-		} else {
-			b = r.Take()
-		}
-		if len(b) > 0 {
-			s.k.words.add(b)
-			e.Stream(i, s.decoders[i].Write(b))
-		}
-		if drain {
-			e.Stream(i, s.decoders[i].Flush())
-		}
-	}
 }

@@ -1,7 +1,8 @@
 // Package supervisor is what is alive: the contexts, the kernels behind them, the
 // cells that they run, and the processes that all of it comes down to.
 //
-// Begin with Manager (manager.go): NewManager, Run, CreateContext, Shutdown. There is one
+// Begin with Manager (manager.go): NewManager, Run (run.go), CreateContext (contexts.go),
+// Shutdown. There is one
 // in a process.
 //
 // # The way of a cell
@@ -16,16 +17,16 @@
 //  4. send (cell.go) drains what was written while no cell ran, and sends the
 //     execute_request. From here to its end the cell is session.cur.
 //  5. Messages come to onMessage and are matched by the id of their parent alone: the
-//     running cell's, a finished cell's (late output, which goes to that one), an answer
+//     running cell's, a finished cell's (late output, which goes to that one; output.go), an answer
 //     to a question of the agent's own. All else is counted and dropped. What the
 //     processes write past the protocol comes through rawPipe (rawpipe.go).
 //  6. The deadline counts from busy, or from 5 s after the send. At it, at an interrupt, or
 //     for want of an answer to input(), the ladder is climbed (stopCell, climb), whose
-//     end is the kill.
+//     end is the kill (ladder.go).
 //  7. The cell is done when reply and idle have come, in either order (finish). Where
 //     one stays away, a question sent after it tells whether it still can come
 //     (askAfter).
-//  8. Or the kernel goes first: its process ends, or a channel does (kernelGone). All that
+//  8. Or the kernel goes first: its process ends, or a channel does (kernelGone, gone.go). All that
 //     it had sent is taken, then the cell is lost, and those that wait end without having
 //     run.
 //  9. What follows from the end is in place before the end is told (session.end): the

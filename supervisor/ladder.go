@@ -1,0 +1,93 @@
+package supervisor
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// why a cell is being stopped.
+type why int
+
+const (
+	whyTimeout why = iota
+	whyInterrupt
+	whyNoInput
+	whyShutdown
+)
+
+// stop is the ladder that a cell is being stopped by.
+type stop struct {
+	why  why
+	from time.Time
+	rung int
+}
+
+// rung is a step of the ladder: what is done, and how long after its beginning.
+type rung struct {
+	after time.Duration
+	do    func(k *kernel, born moment)
+}
+
+// ladder is what is tried, one after another, before the kill: the interrupt as the
+// kernelspec says, to the kernel and to what this cell started; the nudge; both
+// again, for code that swallowed the first; and, for children that ignore an
+// interrupt and that the kernel waits for, SIGTERM and SIGKILL. The kill itself comes
+// at Options.InterruptGrace.
+var ladder = []rung{
+	{0, func(k *kernel, b moment) { _ = k.interrupt(b) }},
+	{200 * time.Millisecond, func(k *kernel, _ moment) { k.nudge() }},
+	{time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
+	{1500 * time.Millisecond, func(k *kernel, b moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
+	{2 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
+	{2500 * time.Millisecond, func(k *kernel, b moment) { k.signalFamily(syscall.SIGKILL, b, false) }},
+	{4 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
+	{7 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
+}
+
+// stopCell begins the ladder, unless the cell is on it already.
+func (s *session) stopCell(w why) {
+	c := s.cur
+	if c == nil || c.stop != nil {
+		return
+	}
+	c.stop = &stop{why: w, from: time.Now()}
+	s.climb(c)
+}
+
+// climb does the rungs that are due; past the last one is the kill.
+func (s *session) climb(c *cell) {
+	since := time.Since(c.stop.from)
+	for c.stop.rung < len(ladder) && ladder[c.stop.rung].after <= since && ladder[c.stop.rung].after < s.m.o.InterruptGrace {
+		ladder[c.stop.rung].do(s.k, c.born)
+		c.stop.rung++
+	}
+	if since >= s.m.o.InterruptGrace {
+		s.kill(&api.Lost{Reason: api.LostUnresponsive,
+			Message: fmt.Sprintf("the cell did not stop within %v of its interrupt, and the kernel was killed", s.m.o.InterruptGrace)})
+	}
+}
+
+// stopped is the ending of a cell that was on the ladder and whose kernel lives. An
+// interrupted cell may reply anything, ok too: what it came to is known here.
+func (s *session) stopped(c *cell, end *execution.Ending, raised *api.CellError) {
+	switch c.stop.why {
+	case whyTimeout:
+		end.Status = api.StatusTimeout
+		if raised == nil {
+			end.Error = &api.CellError{Name: "Timeout", Value: fmt.Sprintf("the cell was stopped at its deadline of %d ms", c.timeout.Milliseconds())}
+		}
+	case whyInterrupt:
+		end.Status = api.StatusInterrupted
+		if raised == nil {
+			end.Error = &api.CellError{Name: "Interrupted", Value: "the cell was interrupted"}
+		}
+	case whyNoInput:
+		end.Status = api.StatusError
+		end.Error = &api.CellError{Name: "StdinNotImplementedError",
+			Value: `the cell asked for input and no answer is left; send more in "stdin", or "live"`}
+	}
+}
