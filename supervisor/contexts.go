@@ -120,7 +120,7 @@ func (m *Manager) CreateContext(ctx context.Context, req api.ContextRequest) (ap
 	if err != nil {
 		return api.Context{}, err
 	}
-	return m.whenReady(ctx, s)
+	return m.whenReady(ctx, s, nil)
 }
 
 func (m *Manager) create(req api.ContextRequest) (*session, error) {
@@ -138,10 +138,16 @@ func (m *Manager) create(req api.ContextRequest) (*session, error) {
 	}
 }
 
-// whenReady waits until the session has a kernel.
-func (m *Manager) whenReady(ctx context.Context, s *session) (api.Context, error) {
+// whenReady returns the context once it has a kernel. before, if there is one, is done
+// first, on the session's goroutine.
+func (m *Manager) whenReady(ctx context.Context, s *session, before func()) (api.Context, error) {
 	w := make(chan error, 1)
-	if !s.do(func() { s.ready(w) }) {
+	if !s.do(func() {
+		if before != nil {
+			before()
+		}
+		s.ready(w)
+	}) {
 		return api.Context{}, errNoContext(s.id)
 	}
 	select {
@@ -161,23 +167,10 @@ func (m *Manager) Restart(ctx context.Context, id string) (api.Context, error) {
 	if err != nil {
 		return api.Context{}, err
 	}
-	w := make(chan error, 1)
-	if !s.do(func() {
+	return m.whenReady(ctx, s, func() {
 		s.stopKernel(&api.Lost{Reason: api.LostRestart, Message: "the context was restarted"},
 			"ContextRestarted", "the context was restarted before the cell ran")
-		s.ready(w)
-	}) {
-		return api.Context{}, errNoContext(id)
-	}
-	select {
-	case err := <-w:
-		if err != nil {
-			return api.Context{}, asAPI(err)
-		}
-		return s.info(), nil
-	case <-ctx.Done():
-		return api.Context{}, api.Errorf(api.CodeUnavailable, "the kernel is still starting").WithHint("ask for the context again")
-	}
+	})
 }
 
 // Interrupt stops the context's running cell; false when none runs.
@@ -221,7 +214,7 @@ func (m *Manager) Ask(ctx context.Context, id, msgType string, req api.CompleteR
 	if err != nil {
 		return nil, err
 	}
-	if _, err := m.whenReady(ctx, s); err != nil {
+	if _, err := m.whenReady(ctx, s, nil); err != nil {
 		return nil, err
 	}
 	content := map[string]any{"code": req.Code}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"golang.org/x/sys/unix"
 )
 
@@ -78,7 +79,7 @@ func TestKilledAgentLeavesNothing(t *testing.T) {
 		_ = cmd.Wait()
 		t.Fatalf("the agent said %q", line)
 	}
-	a := &agent{Manager: &Manager{instance: id}, t: t, logs: &logBuffer{}}
+	a := &agent{Manager: &Manager{instance: id}, t: t, logs: &fixture.Buffer{}}
 	a.until("the kernel and four children run", func() bool { return len(a.processes()) == 5 })
 	keeper := keepers(id)
 	if len(keeper) != 1 {

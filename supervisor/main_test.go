@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cellard/cellard/internal/fakekernel"
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -84,24 +84,7 @@ const patience = 2 * time.Minute
 type agent struct {
 	*Manager
 	t    *testing.T
-	logs *logBuffer
-}
-
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	logs *fixture.Buffer
 }
 
 // specs are the kernelspecs that there are: each starts the fake kernel in its own way.
@@ -170,7 +153,7 @@ func newAgent(t *testing.T, set func(*Options)) *agent {
 	if err := writeSpecs(dir); err != nil {
 		t.Fatal(err)
 	}
-	a := &agent{t: t, logs: &logBuffer{}}
+	a := &agent{t: t, logs: &fixture.Buffer{}}
 	o := options(dir)
 	o.Logger = slog.New(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if set != nil {

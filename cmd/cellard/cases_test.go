@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/internal/cases"
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 )
 
@@ -38,7 +39,7 @@ func TestCases(t *testing.T) {
 					t.Run(c.Language+"/"+c.Name, func(t *testing.T) {
 						t.Parallel()
 						id := fmt.Sprintf("case-%s-%d", strings.TrimSuffix(file, ".json"), i)
-						for _, fault := range agent.Run(t.Context(), c, id, openDir(t, 0o777)) {
+						for _, fault := range agent.Run(t.Context(), c, id, fixture.Dir(t, 0o777)) {
 							t.Error(fault)
 						}
 					})
@@ -51,7 +52,7 @@ func TestCases(t *testing.T) {
 // buildBinary builds the agent as a release is: static.
 func buildBinary(t *testing.T) string {
 	t.Helper()
-	binary := filepath.Join(openDir(t, 0o755), "cellard")
+	binary := filepath.Join(fixture.Dir(t, 0o755), "cellard")
 	c := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
@@ -64,11 +65,11 @@ func buildBinary(t *testing.T) string {
 // socket. At the test's end the agent is asked to stop, and must do so well.
 func startAgent(t *testing.T, binary, python string) (socket string) {
 	t.Helper()
-	dir := openDir(t, 0o755)
+	dir := fixture.Dir(t, 0o755)
 	socket = filepath.Join(dir, "agent.sock")
 	c := exec.Command(binary, "serve", "--listen", "unix://"+socket, "--workspace", dir,
 		"--runtime-dir", filepath.Join(dir, "run"), "--python", python, "--log-level", "warn")
-	var log lockedBuffer
+	var log fixture.Buffer
 	c.Stdout, c.Stderr = &log, &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -116,23 +117,4 @@ func healthy(socket string) error {
 		return fmt.Errorf("health: %s", res.Status)
 	}
 	return nil
-}
-
-// openDir makes a directory of that mode, which is removed with the test. Unlike
-// t.TempDir's, it can be entered by the user that cells run as.
-func openDir(t *testing.T, mode os.FileMode) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "cellard-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, mode); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }

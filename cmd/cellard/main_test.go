@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -108,13 +109,13 @@ func TestUsage(t *testing.T) {
 type served struct {
 	t     *testing.T
 	c     *exec.Cmd
-	log   *lockedBuffer
+	log   *fixture.Buffer
 	ended chan error
 }
 
 func startServe(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
-	s := &served{t: t, c: cellard(t, env, append([]string{"serve"}, args...)...), log: &lockedBuffer{}, ended: make(chan error, 1)}
+	s := &served{t: t, c: cellard(t, env, append([]string{"serve"}, args...)...), log: &fixture.Buffer{}, ended: make(chan error, 1)}
 	s.c.Stderr = s.log
 	if err := s.c.Start(); err != nil {
 		t.Fatal(err)
@@ -189,7 +190,7 @@ func get(address, path, token string) (int, string, error) {
 // dirs are a workspace and a runtime directory that cells of another user can enter.
 func dirs(t *testing.T) (workspace, run string, args []string) {
 	t.Helper()
-	workspace, run = openDir(t, 0o777), openDir(t, 0o711)
+	workspace, run = fixture.Dir(t, 0o777), fixture.Dir(t, 0o711)
 	return workspace, run, []string{"--workspace", workspace, "--runtime-dir", run}
 }
 
@@ -273,7 +274,7 @@ func TestServeCannotStart(t *testing.T) {
 	socket := filepath.Join(run, "s")
 	s := startServe(t, nil, append(args, "--listen", "unix://"+socket)...)
 	s.logged("address=unix")
-	other := filepath.Join(openDir(t, 0o777), "workspace")
+	other := filepath.Join(fixture.Dir(t, 0o777), "workspace")
 	for _, c := range []struct{ args, want string }{
 		{"--listen unix://" + socket + " --workspace " + other, "in use: another agent answers"},
 		{"--listen tcp://0.0.0.0:0 --workspace " + other, "--tcp-any"},
@@ -380,7 +381,7 @@ func TestStopWithRunningCell(t *testing.T) {
 func TestRun(t *testing.T) {
 	python := pythons.Newest(t)
 	_, run, args := dirs(t)
-	temp := openDir(t, 0o755)
+	temp := fixture.Dir(t, 0o755)
 	env := []string{"CELLARD_PYTHON=" + python, "TMPDIR=" + temp}
 	file := filepath.Join(run, "cell.py")
 	if err := os.WriteFile(file, []byte("print('from a file')"), 0o644); err != nil {
@@ -429,7 +430,7 @@ func TestRunInterrupted(t *testing.T) {
 	_, _, args := dirs(t)
 	c := cellard(t, []string{"CELLARD_PYTHON=" + python}, append(append([]string{"run"}, args...), "-c",
 		"import time\ntry:\n  print('in', flush=True)\n  time.sleep(1000)\nfinally:\n  print('out')")...)
-	var log, out lockedBuffer
+	var log, out fixture.Buffer
 	c.Stdout, c.Stderr = &out, &log
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -89,7 +90,7 @@ type config struct {
 type agent struct {
 	t         *testing.T
 	c         *exec.Cmd
-	log       *lockedBuffer
+	log       *fixture.Buffer
 	socket    string
 	workspace string
 	runtime   string
@@ -130,15 +131,15 @@ func launch(t *testing.T, o config) *agent {
 		o.python = pythons.Newest(t)
 	}
 	if o.workspace == "" {
-		o.workspace = openDir(t, 0o777)
+		o.workspace = fixture.Dir(t, 0o777)
 	}
 	if o.runtime == "" {
-		o.runtime = openDir(t, 0o711)
+		o.runtime = fixture.Dir(t, 0o711)
 	}
 	if o.socket == "" {
-		o.socket = filepath.Join(openDir(t, 0o755), "s")
+		o.socket = filepath.Join(fixture.Dir(t, 0o755), "s")
 	}
-	a := &agent{t: t, log: &lockedBuffer{}, socket: o.socket, workspace: o.workspace, runtime: o.runtime, ended: make(chan struct{})}
+	a := &agent{t: t, log: &fixture.Buffer{}, socket: o.socket, workspace: o.workspace, runtime: o.runtime, ended: make(chan struct{})}
 	a.client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", a.socket)
 	}}
@@ -422,40 +423,3 @@ func show(v any) string {
 }
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
-
-// openDir makes a directory of that mode, which is removed with the test. Unlike
-// t.TempDir's, it can be entered by the user that cells run as.
-func openDir(t *testing.T, mode os.FileMode) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "cellard-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.Chmod(dir, mode); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// lockedBuffer takes what a process writes while the test may read it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -266,7 +267,7 @@ func TestRefusals(t *testing.T) {
 // run tries again.
 func TestKernelThatDoesNotStart(t *testing.T) {
 	a := start(t, config{})
-	bad := openDir(t, 0o777)
+	bad := fixture.Dir(t, 0o777)
 	module := filepath.Join(bad, "sitecustomize.py")
 	if err := os.WriteFile(module, []byte("import os\nos.write(2, b'no today\\n')\nos._exit(9)\n"), 0o644); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -26,7 +27,7 @@ func TestTwoAgents(t *testing.T) {
 			t.Errorf("%d %s", code, b.log)
 		}
 		// It failed as it should: its log is no fault.
-		b.log = &lockedBuffer{}
+		b.log = &fixture.Buffer{}
 	}
 	if got := a.cell("python", "v"); got != "1" {
 		t.Error(got)
@@ -72,7 +73,7 @@ func TestStop(t *testing.T) {
 // Nothing of a killed agent's kernels outlives it, and the next one begins where it
 // can: with the files, without the variables.
 func TestKill(t *testing.T) {
-	o := config{workspace: openDir(t, 0o777), runtime: openDir(t, 0o711)}
+	o := config{workspace: fixture.Dir(t, 0o777), runtime: fixture.Dir(t, 0o711)}
 	a := start(t, o)
 	a.cell("python", "import subprocess\nfor how in (['setsid'], ['setsid', 'nohup'], []):\n  subprocess.Popen([*how, 'sh', '-c', 'trap \"\" INT TERM HUP; (sleep 1000 & sleep 1000 & wait) & wait'])")
 	a.cell("python", "import os\nif os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n  import time; time.sleep(1000)")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -103,7 +104,7 @@ func TestCellsPlantNoLinks(t *testing.T) {
 		t.Skip("only root can run cells as another user")
 	}
 	a := start(t, config{python: pythons.Newest(t), args: []string{"--user", "nobody"}})
-	victim := filepath.Join(openDir(t, 0o755), "victim")
+	victim := filepath.Join(fixture.Dir(t, 0o755), "victim")
 	if err := os.WriteFile(victim, []byte("untouched"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +136,7 @@ mine[-2:], "launcher.py" in names`})
 // wheel makes a tiny package.
 func wheel(t *testing.T) string {
 	t.Helper()
-	name := filepath.Join(openDir(t, 0o755), "tiny_e2e-1-py3-none-any.whl")
+	name := filepath.Join(fixture.Dir(t, 0o755), "tiny_e2e-1-py3-none-any.whl")
 	f, err := os.Create(name)
 	if err != nil {
 		t.Fatal(err)

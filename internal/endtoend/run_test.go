@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -254,7 +255,7 @@ func TestDeadline(t *testing.T) {
 // nothing of them.
 func TestEnvAndCwd(t *testing.T) {
 	a := start(t, config{})
-	there := openDir(t, 0o777)
+	there := fixture.Dir(t, 0o777)
 	value := "a'b\"c\n$d ü \\"
 	x := a.run(object{"code": "import os\n(os.environ['E2E'], os.getcwd(), os.popen('echo \"$E2E\"; pwd').read())", "env": map[string]string{"E2E": value}, "cwd": there})
 	if x.Status != api.StatusOK || !strings.Contains(plain(x.Results[0]), there) {

@@ -26,7 +26,7 @@ var layers = [][]string{
 }
 
 // testOnly are packages that nothing but tests imports.
-var testOnly = []string{"internal/cases", "internal/endtoend", "internal/fakekernel", "internal/layout", "internal/pythons"}
+var testOnly = []string{"internal/cases", "internal/endtoend", "internal/fakekernel", "internal/fixture", "internal/layout", "internal/pythons"}
 
 // clientOnly is all that the package which a host's daemon imports may pull in.
 var clientOnly = []string{"protocol/api", "github.com/mdlayher/vsock", "github.com/mdlayher/socket", "golang.org/x/"}
