@@ -1,6 +1,7 @@
 package execution
 
 import (
+	"cmp"
 	"os"
 	"sync"
 	"time"
@@ -23,21 +24,15 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	def(&l.Inline, 48<<10)
-	def(&l.InlineTable, 256<<10)
-	def(&l.InlineResults, 4<<20)
-	def(&l.Results, 30_000)
-	def(&l.Stream, 1<<20)
-	def(&l.Traceback, 64<<10)
-	def(&l.LogMemory, 2<<20)
-	def(&l.LogDisk, 64<<20)
+	l.Inline = cmp.Or(l.Inline, 48<<10)
+	l.InlineTable = cmp.Or(l.InlineTable, 256<<10)
+	l.InlineResults = cmp.Or(l.InlineResults, 4<<20)
+	l.Results = cmp.Or(l.Results, 30_000)
+	l.Stream = cmp.Or(l.Stream, 1<<20)
+	l.Traceback = cmp.Or(l.Traceback, 64<<10)
+	l.LogMemory = cmp.Or(l.LogMemory, 2<<20)
+	l.LogDisk = cmp.Or(l.LogDisk, 64<<20)
 	return l
-}
-
-func def[T int | int64 | time.Duration](p *T, v T) {
-	if *p == 0 {
-		*p = v
-	}
 }
 
 // Options say what an Execution is of.
@@ -345,8 +340,7 @@ func (e *Execution) Attach() (leave func(gone bool)) {
 		if e.readers > 0 || e.keep || !e.o.InterruptOnDisconnect || !e.ended.IsZero() {
 			return
 		}
-		grace := e.o.Grace
-		def(&grace, 2*time.Second)
+		grace := cmp.Or(e.o.Grace, 2*time.Second)
 		e.grace = time.AfterFunc(grace, func() {
 			e.mu.Lock()
 			alone := e.readers == 0 && e.ended.IsZero()

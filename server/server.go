@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,12 +85,12 @@ type Server struct {
 
 // New makes a Server. The caller ends it with Shutdown or Close.
 func New(o Options) *Server {
-	def(&o.MaxBody, 16<<20)
-	def(&o.MaxConnections, 256)
-	def(&o.Ping, 15*time.Second)
-	def(&o.Stall, 5*time.Minute)
-	def(&o.HeaderTimeout, 10*time.Second)
-	def(&o.IdleTimeout, 5*time.Minute)
+	o.MaxBody = cmp.Or(o.MaxBody, 16<<20)
+	o.MaxConnections = cmp.Or(o.MaxConnections, 256)
+	o.Ping = cmp.Or(o.Ping, 15*time.Second)
+	o.Stall = cmp.Or(o.Stall, 5*time.Minute)
+	o.HeaderTimeout = cmp.Or(o.HeaderTimeout, 10*time.Second)
+	o.IdleTimeout = cmp.Or(o.IdleTimeout, 5*time.Minute)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -108,12 +109,6 @@ func New(o Options) *Server {
 		ConnState: s.connState,
 	}
 	return s
-}
-
-func def[T int | int64 | time.Duration](p *T, v T) {
-	if *p == 0 {
-		*p = v
-	}
 }
 
 // Serve accepts connections of l until the server is shut down or closed, then

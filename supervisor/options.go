@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"time"
@@ -53,17 +54,17 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	def(&o.StartTimeout, 60*time.Second)
-	def(&o.InterruptGrace, 10*time.Second)
-	def(&o.DisconnectGrace, 2*time.Second)
-	def(&o.ShutdownGrace, 3*time.Second)
-	def(&o.MaxQueue, 128)
-	def(&o.MaxCode, 64<<20)
-	def(&o.MaxContexts, 64)
-	def(&o.MaxMessage, 2<<30)
-	def(&o.MaxReply, 4<<20)
-	def(&o.Retention, 10*time.Minute)
-	def(&o.RetentionBytes, 32<<20)
+	o.StartTimeout = cmp.Or(o.StartTimeout, 60*time.Second)
+	o.InterruptGrace = cmp.Or(o.InterruptGrace, 10*time.Second)
+	o.DisconnectGrace = cmp.Or(o.DisconnectGrace, 2*time.Second)
+	o.ShutdownGrace = cmp.Or(o.ShutdownGrace, 3*time.Second)
+	o.MaxQueue = cmp.Or(o.MaxQueue, 128)
+	o.MaxCode = cmp.Or(o.MaxCode, 64<<20)
+	o.MaxContexts = cmp.Or(o.MaxContexts, 64)
+	o.MaxMessage = cmp.Or(o.MaxMessage, 2<<30)
+	o.MaxReply = cmp.Or(o.MaxReply, 4<<20)
+	o.Retention = cmp.Or(o.Retention, 10*time.Minute)
+	o.RetentionBytes = cmp.Or(o.RetentionBytes, 32<<20)
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
@@ -71,10 +72,4 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o
-}
-
-func def[T int | int64 | time.Duration](p *T, v T) {
-	if *p == 0 {
-		*p = v
-	}
 }
