@@ -114,10 +114,10 @@ func (e *Execution) Begin(generation, count int, started bool, lost *api.Lost) {
 	e.log.append(api.Event{K: api.KindStart, ID: e.o.ID, N: count}, false)
 }
 
-// Busy marks the moment from which the duration counts: the kernel's busy.
-func (e *Execution) Busy() {
+// Busy marks the moment from which the duration counts: when the kernel was busy.
+func (e *Execution) Busy(at time.Time) {
 	e.mu.Lock()
-	e.began = time.Now()
+	e.began = at
 	e.mu.Unlock()
 }
 

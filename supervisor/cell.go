@@ -132,7 +132,7 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 			case "busy":
 				if !c.busy {
 					c.busy = true
-					c.e.Busy()
+					c.e.Busy(busyAt(m.Header.Date, c.sent, time.Now()))
 					c.count()
 				}
 			case "idle":
@@ -180,6 +180,17 @@ func (s *session) answered(c *cell, m *jupyter.Message) {
 	if m.Channel == jupyter.IOPub && !c.idle || m.Channel == jupyter.Shell && c.reply == nil {
 		s.finish(c, true)
 	}
+}
+
+// busyAt is when the kernel was busy, by the date of its message: on a loaded machine
+// the agent may see it only when the cell is nearly over. The date is a stranger's,
+// and without a meaning where it is before the send, to come, or no date.
+func busyAt(date string, sent, now time.Time) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, date)
+	if err != nil {
+		return now
+	}
+	return now.Add(-min(max(0, now.Sub(at)), now.Sub(sent)))
 }
 
 // count starts the deadline.
