@@ -22,8 +22,9 @@ type cell struct {
 	task
 	msgID   string
 	timeout time.Duration // 0: none
-	sent    time.Time
-	due     time.Time // the deadline, once it counts; zero before and without one
+	sent    time.Time     // just before the send: no busy is older
+	busyBy  time.Time     // from when the deadline counts without a busy
+	due     time.Time     // the deadline, once it counts; zero before and without one
 	busy    bool
 	idle    bool
 	reply   *jupyter.ExecuteReply
@@ -64,7 +65,7 @@ const (
 // send starts a task on the kernel.
 func (s *session) send(t *task) {
 	k := s.k
-	c := &cell{task: *t, timeout: api.DefaultTimeoutMs * time.Millisecond, sent: time.Now()}
+	c := &cell{task: *t, timeout: api.DefaultTimeoutMs * time.Millisecond}
 	if t.req.TimeoutMs != nil {
 		c.timeout = millis(*t.req.TimeoutMs)
 	}
@@ -88,7 +89,7 @@ func (s *session) send(t *task) {
 	if t.req.Env != nil || t.req.Cwd != "" {
 		msg.Metadata = map[string]any{"cellard": map[string]any{"env": t.req.Env, "cwd": t.req.Cwd}}
 	}
-	c.msgID = msg.Header.MsgID
+	c.msgID, c.sent = msg.Header.MsgID, time.Now()
 	err := k.client.Send(jupyter.Shell, msg)
 	if err != nil {
 		s.m.log.Warn("sending a cell", "context", s.id, "error", err)
@@ -105,6 +106,7 @@ func (s *session) send(t *task) {
 	s.cur = c
 	k.words = lastWords{} // those of an earlier cell tell nothing of this one's end
 	t.e.Begin(s.gen, s.count+1, s.fresh, s.lostIdle)
+	c.busyBy = time.Now().Add(busyWithin)
 	s.fresh, s.lostIdle = false, nil
 	s.publish()
 	if err != nil {
@@ -257,7 +259,7 @@ func (s *session) nextDue(c *cell) time.Time {
 	}
 	sooner(c.due)
 	if c.due.IsZero() && c.timeout > 0 {
-		sooner(c.sent.Add(busyWithin))
+		sooner(c.busyBy)
 	}
 	return t
 }
@@ -277,7 +279,7 @@ func (s *session) tickCell(c *cell) {
 		s.climb(c)
 	case past(c.due):
 		s.stopCell(whyTimeout)
-	case past(c.sent.Add(busyWithin)):
+	case past(c.busyBy):
 		c.count()
 	}
 }
