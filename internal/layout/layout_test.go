@@ -18,6 +18,7 @@ const module = "github.com/cellard/cellard/"
 var layers = [][]string{
 	{"protocol/api", "protocol/zmtp", "mime", "internal/environ"},
 	{"protocol/jupyter"},
+	{"protocol/jupyter/kernel"},
 	{"store", "kernels/...", "client"},
 	{"execution"},
 	{"supervisor"},

@@ -1,0 +1,187 @@
+package kernel
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/cellard/cellard/protocol/jupyter"
+)
+
+// ErrInterrupted is the cause of the end of an Execute's context when somebody
+// asked to interrupt the cell, by interrupt_request or by SIGINT. ErrShutdown is
+// its cause when the kernel is asked to end.
+var (
+	ErrInterrupted = errors.New("kernel: interrupted")
+	ErrShutdown    = errors.New("kernel: shutting down")
+)
+
+// ErrStdinNotAllowed is Input's answer to a cell whose front end can't be asked.
+// Its text is for the user.
+var ErrStdinNotAllowed = errors.New("this cell was run without answers for input: it can't ask")
+
+// A Language is what a kernel of our own brings; Serve does the rest. Execute,
+// Complete, Inspect and IsComplete are called one at a time, as the requests on
+// shell come.
+type Language interface {
+	// Info is the reply to kernel_info_request; its Status and ProtocolVersion are
+	// filled in. It is called before the first cell, and may start what runs cells:
+	// an error of it ends Serve.
+	Info() (jupyter.KernelInfo, error)
+
+	// Execute runs a cell and returns when it is over and all that it put out has
+	// been given to the Cell. The error is nil, an *Error that the cell ended with,
+	// or another that tells why the language can't go on, which ends Serve after the
+	// cell was answered. When ctx ends the cell is to be stopped with the state kept;
+	// context.Cause tells why.
+	Execute(ctx context.Context, c *Cell) error
+
+	// Complete and Inspect answer for a position in code, in code points. They end
+	// soon after ctx. A Language without one returns the zero value and nil.
+	Complete(ctx context.Context, code string, cursor int) (Completion, error)
+	Inspect(ctx context.Context, code string, cursor, detail int) (Inspection, error)
+	// IsComplete tells whether code can be run as it is.
+	IsComplete(ctx context.Context, code string) (Completeness, error)
+
+	// Close ends what runs the cells, waits for it and leaves nothing behind. Execute
+	// is not running then.
+	Close() error
+}
+
+// Error is an error of a user's code, as a cell ends with it. The traceback's lines
+// are without colours and begin at the user's own frames.
+type Error struct {
+	Name      string
+	Value     string
+	Traceback []string
+}
+
+func (e *Error) Error() string { return e.Name + ": " + e.Value }
+
+// Bundle is data to show, by MIME type: a string (base64 for a binary type), or what
+// json.Marshal makes a JSON value of.
+type Bundle map[string]any
+
+// Completion is an answer of Complete: what can stand between Start and End, code
+// points of the code that was asked about.
+type Completion struct {
+	Matches    []string
+	Start, End int
+	// Types, if any, has what each match is ("function", "instance", …), for the
+	// fronts that show it.
+	Types []string
+}
+
+// Inspection is an answer of Inspect.
+type Inspection struct {
+	Found bool
+	Data  Bundle
+}
+
+// Completeness is an answer of IsComplete.
+type Completeness struct {
+	Status string // complete, incomplete, invalid or unknown
+	Indent string // with incomplete: what the next line begins with
+}
+
+// Cell is one execute_request: what to run, and where its output goes. Its methods
+// are safe for concurrent use and may be called after Execute has returned: what is
+// late still names its own cell. Nothing is dropped: they wait for the front end to
+// take what was sent, and return at once after the kernel was closed.
+type Cell struct {
+	Code string
+	// Silent asks for no result and no count; the output comes all the same.
+	Silent bool
+	// StoreHistory is false for a cell that doesn't count.
+	StoreHistory bool
+	// Count is the number of this cell, from 1.
+	Count int
+	// AllowStdin tells that Input may be called.
+	AllowStdin bool
+	// Env and Cwd are for this cell alone: what the front end put into the metadata
+	// of the request as {"cellard":{"env":{…},"cwd":"…"}}.
+	Env map[string]string
+	Cwd string
+
+	sink sink
+}
+
+// sink is what a Cell needs of the server.
+type sink interface {
+	publish(msgType string, content any)
+	input(ctx context.Context, prompt string, password bool) (string, error)
+}
+
+// Stdout and Stderr send text as it is; "" sends nothing. What is given in one call
+// is one message.
+func (c *Cell) Stdout(text string) { c.stream("stdout", text) }
+
+// Stderr is Stdout's twin.
+func (c *Cell) Stderr(text string) { c.stream("stderr", text) }
+
+func (c *Cell) stream(name, text string) {
+	if text != "" {
+		c.sink.publish("stream", jupyter.Stream{Name: name, Text: text})
+	}
+}
+
+// Result sends the value of the last expression. A silent cell has none.
+func (c *Cell) Result(data Bundle, metadata map[string]any) {
+	if !c.Silent {
+		c.sink.publish("execute_result", outcome{Data: data, Metadata: metadata, Count: c.Count})
+	}
+}
+
+// Display sends data to show. With a displayID a later Update can change it.
+func (c *Cell) Display(data Bundle, metadata map[string]any, displayID string) {
+	c.sink.publish("display_data", display{Data: data, Metadata: metadata, Transient: jupyter.Transient{DisplayID: displayID}})
+}
+
+// Update changes what was displayed with a displayID, by this cell or an earlier one.
+func (c *Cell) Update(data Bundle, metadata map[string]any, displayID string) {
+	c.sink.publish("update_display_data", display{Data: data, Metadata: metadata, Transient: jupyter.Transient{DisplayID: displayID}})
+}
+
+// Clear takes back the output so far, with wait only when the next comes.
+func (c *Cell) Clear(wait bool) {
+	c.sink.publish("clear_output", jupyter.ClearOutput{Wait: wait})
+}
+
+// Input asks the front end for a line. It fails with ErrStdinNotAllowed where none
+// can be asked, else with ctx's cause.
+func (c *Cell) Input(ctx context.Context, prompt string, password bool) (string, error) {
+	if !c.AllowStdin {
+		return "", ErrStdinNotAllowed
+	}
+	return c.sink.input(ctx, prompt, password)
+}
+
+type outcome struct {
+	Count    int            `json:"execution_count"`
+	Data     Bundle         `json:"data"`
+	Metadata map[string]any `json:"metadata"`
+}
+
+type display struct {
+	Data      Bundle            `json:"data"`
+	Metadata  map[string]any    `json:"metadata"`
+	Transient jupyter.Transient `json:"transient"`
+}
+
+// MarshalJSON of both fills in what must not be null.
+func (o outcome) MarshalJSON() ([]byte, error) {
+	type plain outcome
+	if o.Metadata == nil {
+		o.Metadata = map[string]any{}
+	}
+	return json.Marshal(plain(o))
+}
+
+// MarshalJSON: as outcome's.
+func (d display) MarshalJSON() ([]byte, error) {
+	type plain display
+	if d.Metadata == nil {
+		d.Metadata = map[string]any{}
+	}
+	return json.Marshal(plain(d))
+}
