@@ -31,6 +31,7 @@ test: build
 	@GOARCH=arm64 $(BUILD) -o /dev/null ./cmd/cellard
 	@command -v gcc >/dev/null || scripts/install.sh gcc libc6-dev # the race detector needs cgo
 	@newest="$$(scripts/setup-python.sh newest)" && oldest="$$(scripts/setup-python.sh oldest)" && \
+	languages="$$(scripts/setup-languages.sh)" && eval "$$languages" && \
 	CELLARD_TEST_PYTHON="$$newest" CELLARD_TEST_PYTHONS="$$oldest:$$newest" CGO_ENABLED=1 \
 	$(GO) run $(GOTESTSUM) --format pkgname -- -race -timeout 20m ./...
 
