@@ -13,6 +13,7 @@ const (
 	cmdPing      = "PING"
 	cmdPong      = "PONG"
 	cmdSubscribe = "SUBSCRIBE"
+	cmdCancel    = "CANCEL"
 )
 
 const (

@@ -54,7 +54,8 @@ const (
 type Conn struct {
 	nc       net.Conn
 	typ      Type
-	commands bool // the peer speaks ZMTP 3.1: it takes SUBSCRIBE as a command
+	peer     []byte // the peer's identity; empty: it gave none
+	commands bool   // the peer speaks ZMTP 3.1: it takes SUBSCRIBE as a command
 	d        decoder
 	recvErr  error // why receiving ended; the receiver's alone
 
@@ -82,7 +83,7 @@ func dial(ctx context.Context, network, address string, t Type, o Options) (*Con
 		return nil, errors.New(`unknown network, want "unix" or "tcp"`)
 	case network == "unix" && len(address) > maxUnixPath:
 		return nil, fmt.Errorf("the path has %d bytes and a socket's can have %d: use a shorter directory", len(address), maxUnixPath)
-	case t.peers() == nil:
+	case t.peers() == nil || t.binds():
 		return nil, errors.New("unknown socket type, want Dealer, Sub or Req")
 	case len(o.Identity) > maxIdentity || len(o.Identity) > 0 && o.Identity[0] == 0:
 		return nil, fmt.Errorf("an identity has up to %d bytes and doesn't begin with a zero", maxIdentity)
@@ -95,6 +96,25 @@ func dial(ctx context.Context, network, address string, t Type, o Options) (*Con
 	if err != nil {
 		return nil, err
 	}
+	c := newConn(nc, t, o)
+	// Not a deadline on the socket: that would have to be lifted afterwards, and
+	// would not see ctx cancelled.
+	stop := context.AfterFunc(bounded, func() { nc.Close() })
+	err = c.handshake(o.Identity)
+	if !stop() {
+		err = fmt.Errorf("the peer did not finish the handshake within %v: %w", timeout, bounded.Err())
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(nc net.Conn, t Type, o Options) *Conn {
 	c := &Conn{
 		nc:      nc,
 		typ:     t,
@@ -111,21 +131,7 @@ func dial(ctx context.Context, network, address string, t Type, o Options) (*Con
 	if c.d.spill == nil {
 		c.d.spill = tempFile
 	}
-	// Not a deadline on the socket: that would have to be lifted afterwards, and
-	// would not see ctx cancelled.
-	stop := context.AfterFunc(bounded, func() { nc.Close() })
-	err = c.handshake(o.Identity)
-	if !stop() {
-		err = fmt.Errorf("the peer did not finish the handshake within %v: %w", timeout, bounded.Err())
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-	}
-	if err != nil {
-		nc.Close()
-		return nil, err
-	}
-	return c, nil
+	return c
 }
 
 func or[T int | int64 | time.Duration](v, otherwise T) T {
@@ -258,10 +264,12 @@ func (c *Conn) recv() ([]*Frame, error) {
 			return nil, err
 		}
 		if frames == nil {
-			if err := c.command(command); err != nil {
+			if frames, err = c.command(command); err != nil {
 				return nil, err
 			}
-			continue
+			if frames == nil {
+				continue
+			}
 		}
 		if c.typ == Req {
 			if len(frames) < 2 || frames[0].Len() > 0 {
@@ -274,25 +282,34 @@ func (c *Conn) recv() ([]*Frame, error) {
 	}
 }
 
-// command acts on a command that came between messages.
-func (c *Conn) command(body []byte) error {
+// command acts on a command that came between messages. A publisher gets
+// subscriptions as messages, as they were before ZMTP 3.1.
+func (c *Conn) command(body []byte) ([]*Frame, error) {
 	name, data, err := parseCommand(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	switch name {
 	case cmdPing:
 		// Two bytes of TTL, then up to 16 of context that PONG returns.
 		if len(data) < 2 || len(data) > 2+16 {
-			return protocolErrorf("malformed PING: %d bytes", len(data))
+			return nil, protocolErrorf("malformed PING: %d bytes", len(data))
 		}
 		if err := c.writeCommand(cmdPong, data[2:]); err != nil {
-			return fmt.Errorf("answer PING: %w", err)
+			return nil, fmt.Errorf("answer PING: %w", err)
 		}
 	case cmdError:
-		return protocolErrorf("the peer ended the connection: %.255q", errorReason(data))
+		return nil, protocolErrorf("the peer ended the connection: %.255q", errorReason(data))
+	case cmdSubscribe, cmdCancel:
+		if c.typ == Pub {
+			subscribe := byte(0)
+			if name == cmdSubscribe {
+				subscribe = 1
+			}
+			return []*Frame{NewFrame(append([]byte{subscribe}, data...))}, nil
+		}
 	}
-	return nil
+	return nil, nil
 }
 
 // Close closes the connection. Recv and Send that are under way end with

@@ -1,10 +1,13 @@
-// Package zmtp is the little of ZeroMQ that a client of Jupyter kernels needs:
+// Package zmtp is the little of ZeroMQ that Jupyter kernels and their clients need:
 // DEALER, SUB and REQ sockets that connect to one peer over a Unix or a TCP
 // socket, with ZMTP 3.1 (https://rfc.zeromq.org/spec/37/; a peer that speaks
 // 3.0, https://rfc.zeromq.org/spec/23/, is fine) and the NULL mechanism.
 //
 // Begin with Dial. It connects and shakes hands; a Conn then sends and receives
 // whole messages, which are lists of frames.
+//
+// For kernels of our own Bind makes the other side, ROUTER and REP, and BindPublisher a
+// PUB that drops nothing.
 //
 // A Conn is one connection, not a socket in ZeroMQ's sense: there is no
 // reconnecting, no queue and no high-water mark. When the peer has gone Recv
@@ -22,11 +25,12 @@
 // A Conn has no goroutine of its own. The caller of Dial closes the Conn, which
 // unblocks Recv and Send. The caller of Recv owns the frames, and closes each:
 // frames that were spilled share one open file a message, which goes with the
-// last of them.
+// last of them. A Socket and a Publisher have a goroutine for the listener and one or
+// two for each connection; who made them closes them, which waits for all of these.
 //
 // # Where to look
 //
 // greeting.go, command.go and frame.go are the codec: pure functions of bytes.
 // decoder.go takes the stream apart under the limits, conn.go and handshake.go
-// put it on a socket.
+// put it on a socket. bind.go and publish.go are the sockets that bind.
 package zmtp

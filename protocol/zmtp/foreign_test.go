@@ -149,7 +149,7 @@ func TestPyZMQHeartbeat(t *testing.T) {
 		if frames != nil {
 			t.Fatalf("got a message")
 		}
-		if err := c.command(command); err != nil {
+		if _, err := c.command(command); err != nil {
 			t.Fatal(err)
 		}
 		pings++

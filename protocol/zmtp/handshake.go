@@ -9,11 +9,14 @@ import (
 // Type is a socket type.
 type Type string
 
-// The socket types that a client of kernels needs.
+// The socket types that a client of kernels needs, and those that it talks to.
 const (
 	Dealer Type = "DEALER"
 	Sub    Type = "SUB"
 	Req    Type = "REQ"
+	Router Type = "ROUTER"
+	Pub    Type = "PUB"
+	Rep    Type = "REP"
 )
 
 // peers are the socket types that each may talk to (spec 37, "Socket-Type Property").
@@ -25,9 +28,18 @@ func (t Type) peers() []string {
 		return []string{"PUB", "XPUB"}
 	case Req:
 		return []string{"ROUTER", "REP"}
+	case Router:
+		return []string{"DEALER", "REQ", "ROUTER"}
+	case Pub:
+		return []string{"SUB", "XSUB"}
+	case Rep:
+		return []string{"REQ", "DEALER"}
 	}
 	return nil
 }
+
+// binds tells whether a socket of this type is one that Bind or BindPublisher makes.
+func (t Type) binds() bool { return t == Router || t == Pub || t == Rep }
 
 // handshake exchanges greetings and READY commands. Each side could send both at
 // once; ours waits for the peer's greeting, so that one who isn't fit is told
@@ -47,7 +59,7 @@ func (c *Conn) handshake(identity []byte) error {
 	c.commands = g.major > 3 || g.minor >= 1
 
 	metadata := appendProperty(nil, propSocketType, []byte(c.typ))
-	if c.typ != Sub {
+	if c.typ != Sub && !c.typ.binds() {
 		metadata = appendProperty(metadata, propIdentity, identity)
 	}
 	if err := c.writeCommand(cmdReady, metadata); err != nil {
@@ -100,6 +112,10 @@ func (c *Conn) expectReady() error {
 	props, err := parseMetadata(data)
 	if err != nil {
 		return err
+	}
+	c.peer, _ = lookup(props, propIdentity)
+	if len(c.peer) > maxIdentity || len(c.peer) > 0 && c.peer[0] == 0 {
+		return protocolErrorf("the peer's identity has %d bytes or begins with a zero", len(c.peer))
 	}
 	peer, ok := lookup(props, propSocketType)
 	if !ok {

@@ -30,10 +30,11 @@ type Language interface {
 	Info() (jupyter.KernelInfo, error)
 
 	// Execute runs a cell and returns when it is over and all that it put out has
-	// been given to the Cell. The error is nil, an *Error that the cell ended with,
-	// or another that tells why the language can't go on, which ends Serve after the
-	// cell was answered. When ctx ends the cell is to be stopped with the state kept;
-	// context.Cause tells why.
+	// been given to the Cell. The error is nil, an *Error that the cell ended with, or
+	// another that tells why the language can't go on, which ends Serve: the cell is then
+	// not answered, as a reply would tell the front end that the state is still there.
+	// When ctx ends the cell is to be stopped with the state kept; context.Cause tells
+	// why, and may be returned for an *Error that says just that.
 	Execute(ctx context.Context, c *Cell) error
 
 	// Complete and Inspect answer for a position in code, in code points. They end
@@ -103,13 +104,21 @@ type Cell struct {
 	Env map[string]string
 	Cwd string
 
-	sink sink
+	sink Sink
 }
 
-// sink is what a Cell needs of the server.
-type sink interface {
-	publish(msgType string, content any)
-	input(ctx context.Context, prompt string, password bool) (string, error)
+// Sink is where a Cell's output goes and its questions: to the server, or to a test of a
+// Language that runs without one. Content is what json.Marshal makes the message's
+// content of.
+type Sink interface {
+	Publish(msgType string, content any)
+	Input(ctx context.Context, prompt string, password bool) (string, error)
+}
+
+// NewCell makes a cell whose output goes to a Sink; its other fields are the caller's to
+// set. Serve makes those that come as requests.
+func NewCell(code string, s Sink) *Cell {
+	return &Cell{Code: code, StoreHistory: true, Count: 1, sink: s}
 }
 
 // Stdout and Stderr send text as it is; "" sends nothing. What is given in one call
@@ -121,30 +130,30 @@ func (c *Cell) Stderr(text string) { c.stream("stderr", text) }
 
 func (c *Cell) stream(name, text string) {
 	if text != "" {
-		c.sink.publish("stream", jupyter.Stream{Name: name, Text: text})
+		c.sink.Publish("stream", jupyter.Stream{Name: name, Text: text})
 	}
 }
 
 // Result sends the value of the last expression. A silent cell has none.
 func (c *Cell) Result(data Bundle, metadata map[string]any) {
 	if !c.Silent {
-		c.sink.publish("execute_result", outcome{Data: data, Metadata: metadata, Count: c.Count})
+		c.sink.Publish("execute_result", outcome{Data: data, Metadata: metadata, Count: c.Count})
 	}
 }
 
 // Display sends data to show. With a displayID a later Update can change it.
 func (c *Cell) Display(data Bundle, metadata map[string]any, displayID string) {
-	c.sink.publish("display_data", display{Data: data, Metadata: metadata, Transient: jupyter.Transient{DisplayID: displayID}})
+	c.sink.Publish("display_data", display{Data: data, Metadata: metadata, Transient: jupyter.Transient{DisplayID: displayID}})
 }
 
 // Update changes what was displayed with a displayID, by this cell or an earlier one.
 func (c *Cell) Update(data Bundle, metadata map[string]any, displayID string) {
-	c.sink.publish("update_display_data", display{Data: data, Metadata: metadata, Transient: jupyter.Transient{DisplayID: displayID}})
+	c.sink.Publish("update_display_data", display{Data: data, Metadata: metadata, Transient: jupyter.Transient{DisplayID: displayID}})
 }
 
 // Clear takes back the output so far, with wait only when the next comes.
 func (c *Cell) Clear(wait bool) {
-	c.sink.publish("clear_output", jupyter.ClearOutput{Wait: wait})
+	c.sink.Publish("clear_output", jupyter.ClearOutput{Wait: wait})
 }
 
 // Input asks the front end for a line. It fails with ErrStdinNotAllowed where none
@@ -153,7 +162,7 @@ func (c *Cell) Input(ctx context.Context, prompt string, password bool) (string,
 	if !c.AllowStdin {
 		return "", ErrStdinNotAllowed
 	}
-	return c.sink.input(ctx, prompt, password)
+	return c.sink.Input(ctx, prompt, password)
 }
 
 type outcome struct {
