@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
@@ -31,7 +32,7 @@ type cell struct {
 	settle  time.Time // when the other of reply and idle is asked after, and then given up
 	probe   string    // message id of that question
 	stop    *stop
-	born    moment // processes after it are the cell's
+	born    procfs.Moment // processes after it are the cell's
 	asked   *jupyter.Header
 	ask     *question // an input_request that has not been taken yet
 
@@ -75,9 +76,9 @@ func (s *session) send(t *task) {
 		}
 		s.decoders[i] = mime.Decoder{}
 	}
-	c.born = now()
-	c.cpu, c.cpus = cpuTime(k.Pid())
-	c.peak = resetPeak(k.Pid())
+	c.born = procfs.Now()
+	c.cpu, c.cpus = procfs.CPUTime(k.Pid())
+	c.peak = procfs.ResetPeak(k.Pid())
 	c.unspilled = k.client.Stats().UnspilledBytes
 	msg := k.client.NewMessage("execute_request", jupyter.ExecuteRequest{
 		Code:            t.req.Code,
@@ -325,12 +326,12 @@ func (s *session) endCell(k *kernel, c *cell, end execution.Ending) {
 // usage is what the guest's accounting tells of the cell.
 func (s *session) usage(c *cell) *api.Usage {
 	u := &api.Usage{}
-	if t, ok := cpuTime(s.k.Pid()); ok && c.cpus {
+	if t, ok := procfs.CPUTime(s.k.Pid()); ok && c.cpus {
 		ms := (t - c.cpu).Milliseconds()
 		u.CPUMs = &ms
 	}
 	if c.peak {
-		if n := peakRSS(s.k.Pid()); n > 0 {
+		if n := procfs.PeakRSS(s.k.Pid()); n > 0 {
 			u.PeakRSSBytes = &n
 		}
 	}

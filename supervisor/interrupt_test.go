@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -67,8 +68,8 @@ func TestInterrupt(t *testing.T) {
 }
 
 func alive(pid int) bool {
-	s, ok := readStat(pid)
-	return ok && s.state != 'Z'
+	s, ok := procfs.Read(pid)
+	return ok && s.State != 'Z'
 }
 
 // What an earlier cell started lives on; what this cell started is interrupted, and
@@ -80,7 +81,7 @@ func TestInterruptAndChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * tick) // the moment's own precision
+	time.Sleep(2 * procfs.Tick) // the moment's own precision
 	for _, script := range []string{
 		"sh echo $$; exec sleep 1000",
 		"sh setsid sh -c 'echo $$; exec sleep 1000'",

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cellard/cellard/internal/procfs"
 )
 
 // keeper is the agent's end of a small process that outlives it: when the agent is
@@ -93,10 +95,10 @@ func Keeper(r io.Reader, mark, dir string) {
 	}
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		left := 0
-		for _, s := range allProcesses() {
-			if s.pid != os.Getpid() && s.state != 'Z' && (pids[s.session] || pids[s.pid] || hasMarkPrefix(s.pid, mark)) {
+		for _, s := range procfs.All() {
+			if s.PID != os.Getpid() && s.State != 'Z' && (pids[s.Session] || pids[s.PID] || procfs.HasMarkPrefix(s.PID, mark)) {
 				left++
-				_ = syscall.Kill(s.pid, sigKill)
+				_ = syscall.Kill(s.PID, sigKill)
 			}
 		}
 		if left == 0 {

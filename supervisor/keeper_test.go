@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -100,10 +101,10 @@ func TestKilledAgentLeavesNothing(t *testing.T) {
 // keepers are the keepers of an agent.
 func keepers(instance string) []int {
 	var found []int
-	for _, p := range allProcesses() {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-		if p.state != 'Z' && strings.Contains(string(b), "keeper\x00CELLARD_KERNEL="+instance) {
-			found = append(found, p.pid)
+	for _, p := range procfs.All() {
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID))
+		if p.State != 'Z' && strings.Contains(string(b), "keeper\x00CELLARD_KERNEL="+instance) {
+			found = append(found, p.PID)
 		}
 	}
 	return found

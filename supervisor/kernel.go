@@ -12,6 +12,7 @@ import (
 
 	"github.com/cellard/cellard/execution"
 	"github.com/cellard/cellard/internal/environ"
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/api"
@@ -41,7 +42,7 @@ type kernel struct {
 func (m *Manager) startKernel(ctx context.Context, launch *kernels.Launch, cwd string, env map[string]string) (*kernel, error) {
 	n := m.kernels.Add(1)
 	dir := filepath.Join(m.o.RuntimeDir, fmt.Sprintf("k%d", n))
-	k := &kernel{launch: launch, dir: dir, mark: fmt.Sprintf("CELLARD_KERNEL=%s-%d", m.instance, n), oomsAt: oomKills()}
+	k := &kernel{launch: launch, dir: dir, mark: fmt.Sprintf("CELLARD_KERNEL=%s-%d", m.instance, n), oomsAt: procfs.OOMKills()}
 	err := k.start(ctx, m, cwd, env)
 	if err == nil {
 		return k, nil
@@ -130,8 +131,8 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	}
 	k.info = api.KernelInfo{Name: info.Implementation, Version: info.ImplementationVersion}
 	k.helpers = map[int]uint64{}
-	for _, s := range family(k.Pid(), "") {
-		k.helpers[s.pid] = s.start
+	for _, s := range procfs.Family(k.Pid(), "") {
+		k.helpers[s.PID] = s.Start
 	}
 	return nil
 }
@@ -219,7 +220,7 @@ func (k *kernel) takeWords() {
 
 // interrupt stops what the cell runs: by the kernelspec's way, and the processes that
 // were born since.
-func (k *kernel) interrupt(since moment) error {
+func (k *kernel) interrupt(since procfs.Moment) error {
 	var err error
 	k.Signal(syscall.SIGCONT) // one that a cell has stopped (SIGSTOP) takes no interrupt
 	if k.launch.InterruptMode == "message" {
@@ -233,12 +234,12 @@ func (k *kernel) interrupt(since moment) error {
 
 // signalFamily signals the processes of the kernel's that were born since; with helpers
 // also those that are part of the kernel (a wrapper's child).
-func (k *kernel) signalFamily(sig syscall.Signal, since moment, helpers bool) {
-	for _, s := range family(k.Pid(), k.mark) {
-		start, helper := k.helpers[s.pid]
-		helper = helper && start == s.start
-		if helper && helpers || !helper && since.before(s) {
-			_ = syscall.Kill(s.pid, sig)
+func (k *kernel) signalFamily(sig syscall.Signal, since procfs.Moment, helpers bool) {
+	for _, s := range procfs.Family(k.Pid(), k.mark) {
+		start, helper := k.helpers[s.PID]
+		helper = helper && start == s.Start
+		if helper && helpers || !helper && since.Before(s) {
+			_ = syscall.Kill(s.PID, sig)
 		}
 	}
 }
@@ -273,7 +274,7 @@ func (k *kernel) lost() *api.Lost {
 		name := signalName(sig)
 		l.Reason, l.Signal = api.LostSignal, &name
 		l.Message = "the kernel was ended by " + name
-		if now := oomKills(); sig == syscall.SIGKILL && k.oomsAt >= 0 && now > k.oomsAt {
+		if now := procfs.OOMKills(); sig == syscall.SIGKILL && k.oomsAt >= 0 && now > k.oomsAt {
 			l.Reason, l.Message = api.LostOOM, "the system ran out of memory and ended the kernel"
 		}
 	} else {

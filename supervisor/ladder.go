@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -29,7 +30,7 @@ type stop struct {
 // rung is a step of the ladder: what is done, and how long after its beginning.
 type rung struct {
 	after time.Duration
-	do    func(k *kernel, born moment)
+	do    func(k *kernel, born procfs.Moment)
 }
 
 // ladder is what is tried, one after another, before the kill: the interrupt as the
@@ -38,14 +39,14 @@ type rung struct {
 // interrupt and that the kernel waits for, SIGTERM and SIGKILL. The kill itself comes
 // at Options.InterruptGrace.
 var ladder = []rung{
-	{0, func(k *kernel, b moment) { _ = k.interrupt(b) }},
-	{200 * time.Millisecond, func(k *kernel, _ moment) { k.nudge() }},
-	{time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
-	{1500 * time.Millisecond, func(k *kernel, b moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
-	{2 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
-	{2500 * time.Millisecond, func(k *kernel, b moment) { k.signalFamily(syscall.SIGKILL, b, false) }},
-	{4 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
-	{7 * time.Second, func(k *kernel, b moment) { _ = k.interrupt(b); k.nudge() }},
+	{0, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b) }},
+	{200 * time.Millisecond, func(k *kernel, _ procfs.Moment) { k.nudge() }},
+	{time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
+	{1500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
+	{2 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
+	{2500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGKILL, b, false) }},
+	{4 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
+	{7 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
 }
 
 // stopCell begins the ladder, unless the cell is on it already.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cellard/cellard/internal/fakekernel"
 	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -55,7 +56,7 @@ func nothingLeft(files map[string]bool) error {
 	if err := goleak.Find(goleak.IgnoreTopFunction("os/signal.signal_recv"), goleak.IgnoreTopFunction("os/signal.loop")); err != nil {
 		return err
 	}
-	if c := children(os.Getpid()); len(c) > 0 {
+	if c := procfs.Children(os.Getpid()); len(c) > 0 {
 		return fmt.Errorf("children: %+v", c)
 	}
 	for f := range openFiles() {
@@ -186,10 +187,10 @@ func newAgent(t *testing.T, set func(*Options)) *agent {
 }
 
 // processes are those that came from the agent's kernels.
-func (a *agent) processes() []procStat {
-	var left []procStat
-	for _, p := range allProcesses() {
-		if p.state != 'Z' && hasMarkPrefix(p.pid, "CELLARD_KERNEL="+a.InstanceID()+"-") {
+func (a *agent) processes() []procfs.Stat {
+	var left []procfs.Stat
+	for _, p := range procfs.All() {
+		if p.State != 'Z' && procfs.HasMarkPrefix(p.PID, "CELLARD_KERNEL="+a.InstanceID()+"-") {
 			left = append(left, p)
 		}
 	}
@@ -411,8 +412,8 @@ func (a *agent) context(id string, set ...func(*api.ContextRequest)) api.Context
 // the tests' own, whose other children are waited for by who started them.
 func reaped() bool {
 	own, _ := unix.Getsid(0)
-	for _, p := range children(os.Getpid()) {
-		if p.state == 'Z' && p.session != own {
+	for _, p := range procfs.Children(os.Getpid()) {
+		if p.State == 'Z' && p.Session != own {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -227,13 +228,13 @@ func TestBoundedMemory(t *testing.T) {
 		{"!flood 100000", 1_088_895},
 	} {
 		runtime.GC()
-		before := peakRSS(os.Getpid())
-		if resetPeak(os.Getpid()) {
-			before = peakRSS(os.Getpid())
+		before := procfs.PeakRSS(os.Getpid())
+		if procfs.ResetPeak(os.Getpid()) {
+			before = procfs.PeakRSS(os.Getpid())
 		}
 		x := a.cell(c.code, func(r *api.RunRequest) { ms := int64(0); r.TimeoutMs = &ms })
 		a.ok(x)
-		if grown := peakRSS(os.Getpid()) - before; grown > most {
+		if grown := procfs.PeakRSS(os.Getpid()) - before; grown > most {
 			t.Errorf("%s: took %d MiB", c.code, grown>>20)
 		} else {
 			t.Logf("%s: took %d MiB", c.code, grown>>20)

@@ -148,7 +148,7 @@ func (s *session) loop() {
 		var raw [2]<-chan struct{}
 		if s.k != nil {
 			msgs = s.k.client.Messages()
-			raw[0], raw[1] = s.k.raw[0].ready, s.k.raw[1].ready
+			raw[0], raw[1] = s.k.raw[0].Ready(), s.k.raw[1].Ready()
 			if s.exitBy.IsZero() {
 				exited = s.k.Done()
 			}

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/internal/rawpipe"
 )
 
 // spawner starts processes, and reaps what they leave behind. Pdeathsig follows the
@@ -121,7 +124,7 @@ func (s *spawner) start(argv []string, attr *os.ProcAttr) (p *Process, err error
 	p = &Process{done: make(chan struct{})}
 	var ends [2]*os.File
 	for i := range p.raw {
-		if p.raw[i], ends[i], err = newRawPipe(); err != nil {
+		if p.raw[i], ends[i], err = rawpipe.New(); err != nil {
 			break
 		}
 		defer ends[i].Close()
@@ -145,7 +148,7 @@ func (s *spawner) start(argv []string, attr *os.ProcAttr) (p *Process, err error
 		return nil, fmt.Errorf("starting %s: %w", argv[0], err)
 	}
 	for _, r := range p.raw {
-		r.start()
+		r.Start()
 	}
 	go func() {
 		p.state, p.waitErr = p.proc.Wait()
@@ -163,9 +166,9 @@ func (s *spawner) reapOrphans() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own, _ := unix.Getsid(0)
-	for _, p := range children(os.Getpid()) {
-		if s.started[p.pid] == nil && p.state == 'Z' && p.session != own {
-			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
+	for _, p := range procfs.Children(os.Getpid()) {
+		if s.started[p.PID] == nil && p.State == 'Z' && p.Session != own {
+			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 		}
 	}
 }
@@ -189,13 +192,13 @@ func (s *spawner) killOrphans(but int) {
 	own, _ := unix.Getsid(0)
 	for end := time.Now().Add(time.Second); len(s.started) == 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		left := false
-		for _, p := range children(os.Getpid()) {
-			if p.pid == but || p.session == own || p.state == 'Z' {
+		for _, p := range procfs.Children(os.Getpid()) {
+			if p.PID == but || p.Session == own || p.State == 'Z' {
 				continue
 			}
 			left = true
-			for _, q := range append(family(p.pid, ""), p) {
-				_ = unix.Kill(q.pid, unix.SIGKILL)
+			for _, q := range append(procfs.Family(p.PID, ""), p) {
+				_ = unix.Kill(q.PID, unix.SIGKILL)
 			}
 		}
 		if !left {
@@ -208,7 +211,7 @@ func (s *spawner) killOrphans(but int) {
 // and closes the pipes.
 type Process struct {
 	proc    *os.Process
-	raw     [2]*rawPipe // stdout, stderr
+	raw     [2]*rawpipe.Pipe // stdout, stderr
 	done    chan struct{}
 	state   *os.ProcessState
 	waitErr error
@@ -222,8 +225,8 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 
 // alive asks the system, which knows of an end a moment before Done does.
 func (p *Process) alive() bool {
-	s, ok := readStat(p.Pid())
-	return ok && s.state != 'Z' && s.state != 'X'
+	s, ok := procfs.Read(p.Pid())
+	return ok && s.State != 'Z' && s.State != 'X'
 }
 
 // waitDone waits for the end of a process that was killed; a bound keeps one that
@@ -259,10 +262,10 @@ func (p *Process) ended() (sig syscall.Signal, code int) {
 func (p *Process) killTree(mark string) {
 	end := time.Now().Add(5 * time.Second)
 	for {
-		alive := family(p.Pid(), mark)
+		alive := procfs.Family(p.Pid(), mark)
 		p.Signal(unix.SIGKILL)
 		for _, q := range alive {
-			_ = unix.Kill(q.pid, unix.SIGKILL)
+			_ = unix.Kill(q.PID, unix.SIGKILL)
 		}
 		exited := false
 		select {

@@ -1,4 +1,6 @@
-package supervisor
+// Package rawpipe reads what processes write to a pipe: bounded, and so that it can be
+// drained at a moment, such as a cell's end.
+package rawpipe
 
 import (
 	"os"
@@ -8,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawPipe reads one of the kernel's own stdout and stderr: what children, C
-// libraries and the runtime write past the protocol. Its goroutine takes what comes
-// into a bounded buffer and waits while that is full; Take empties it.
-type rawPipe struct {
+// Pipe reads the stdout or the stderr of processes: what children, C libraries and a
+// runtime write past the protocol. Its goroutine takes what comes into a bounded buffer
+// and waits while that is full; Take empties it.
+type Pipe struct {
 	f  *os.File
 	rc syscall.RawConn
 	wg sync.WaitGroup
 
-	ready chan struct{} // has one element when there is something to take
+	ready chan struct{} // of one element
 
 	mu     sync.Mutex
 	space  *sync.Cond
@@ -33,24 +35,37 @@ const (
 	readBytes = 64 << 10
 )
 
-func newRawPipe() (*rawPipe, *os.File, error) {
+// New makes a pipe. The writing end is the caller's to give away and to close; Start has
+// the Pipe read, and whoever called New closes it.
+func New() (*Pipe, *os.File, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
-	rc, err := r.SyscallConn()
+	p, err := Of(r)
 	if err != nil {
 		r.Close()
 		w.Close()
 		return nil, nil, err
 	}
-	_ = rc.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
-	p := &rawPipe{f: r, rc: rc, ready: make(chan struct{}, 1)}
-	p.space = sync.NewCond(&p.mu)
 	return p, w, nil
 }
 
-func (p *rawPipe) start() {
+// Of makes a Pipe of the reading end of one that is there, such as a FIFO opened
+// without blocking. The Pipe owns the file from then on.
+func Of(r *os.File) (*Pipe, error) {
+	rc, err := r.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	_ = rc.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
+	p := &Pipe{f: r, rc: rc, ready: make(chan struct{}, 1)}
+	p.space = sync.NewCond(&p.mu)
+	return p, nil
+}
+
+// Start begins to read.
+func (p *Pipe) Start() {
 	p.wg.Add(1)
 	go func() {
 		defer p.wg.Done()
@@ -80,7 +95,7 @@ const again = -1
 
 // read reads at most n bytes into the buffer; the caller holds mu. It returns how many,
 // 0 at the end, again when there is nothing now.
-func (p *rawPipe) read(fd, n int) int {
+func (p *Pipe) read(fd, n int) int {
 	have := len(p.buf)
 	if cap(p.buf)-have < n {
 		grown := make([]byte, have, max(2*cap(p.buf), have+n))
@@ -107,8 +122,18 @@ func (p *rawPipe) read(fd, n int) int {
 	}
 }
 
+// Ready gets an element when there is something to take.
+func (p *Pipe) Ready() <-chan struct{} { return p.ready }
+
+// Ended tells whether all writing ends were closed and what came of it was taken.
+func (p *Pipe) Ended() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.eof && len(p.buf) == 0
+}
+
 // Take returns what has come, and makes room. The slice is the caller's.
-func (p *rawPipe) Take() []byte {
+func (p *Pipe) Take() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b := p.buf
@@ -119,7 +144,7 @@ func (p *rawPipe) Take() []byte {
 
 // Drain returns what has come together with what lies in the pipe at this moment: all
 // that was written before the call, and no endless writer's later bytes.
-func (p *rawPipe) Drain() []byte {
+func (p *Pipe) Drain() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed && !p.eof {
@@ -141,7 +166,7 @@ func (p *rawPipe) Drain() []byte {
 }
 
 // Close ends the goroutine and closes the pipe.
-func (p *rawPipe) Close() {
+func (p *Pipe) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.space.Broadcast()

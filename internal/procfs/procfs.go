@@ -1,4 +1,6 @@
-package supervisor
+// Package procfs reads of processes what /proc tells: who came from whom, what was born
+// since, what it cost. It holds nothing open.
+package procfs
 
 import (
 	"bytes"
@@ -11,52 +13,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// procStat is what /proc/PID/stat tells of a process (proc(5)).
-type procStat struct {
-	pid, parent, session int
-	state                byte
-	start                uint64 // clock ticks since boot
+// Stat is what /proc/PID/stat tells of a process (proc(5)).
+type Stat struct {
+	PID, Parent, Session int
+	State                byte
+	Start                uint64 // clock ticks since boot
 	childTicks           int64  // CPU time of the children that it waited for
 }
 
-// tick is the unit of /proc's times: USER_HZ is 100 on every architecture that Go runs on.
-const tick = 10 * time.Millisecond
+// Tick is the unit of /proc's times: USER_HZ is 100 on every architecture that Go runs on.
+const Tick = 10 * time.Millisecond
 
-func readStat(pid int) (procStat, bool) {
+// Read reads the stat of a process; false where there is none.
+func Read(pid int) (Stat, bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return procStat{}, false
+		return Stat{}, false
 	}
 	return parseStat(pid, b)
 }
 
 // parseStat reads the fields after the command's name, which may hold anything.
-func parseStat(pid int, b []byte) (procStat, bool) {
+func parseStat(pid int, b []byte) (Stat, bool) {
 	i := bytes.LastIndexByte(b, ')')
 	if i < 0 {
-		return procStat{}, false
+		return Stat{}, false
 	}
 	f := strings.Fields(string(b[i+1:]))
 	if len(f) < 20 || len(f[0]) != 1 {
-		return procStat{}, false
+		return Stat{}, false
 	}
 	num := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
-	return procStat{pid: pid, state: f[0][0], parent: int(num(1)), session: int(num(3)),
-		childTicks: num(13) + num(14), start: uint64(num(19))}, true
+	return Stat{PID: pid, State: f[0][0], Parent: int(num(1)), Session: int(num(3)),
+		childTicks: num(13) + num(14), Start: uint64(num(19))}, true
 }
 
-// allProcesses scans /proc.
-func allProcesses() []procStat {
+// All scans /proc.
+func All() []Stat {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil
 	}
 	defer d.Close()
 	names, _ := d.Readdirnames(-1)
-	var all []procStat
+	var all []Stat
 	for _, n := range names {
 		if pid, err := strconv.Atoi(n); err == nil {
-			if s, ok := readStat(pid); ok {
+			if s, ok := Read(pid); ok {
 				all = append(all, s)
 			}
 		}
@@ -64,25 +67,25 @@ func allProcesses() []procStat {
 	return all
 }
 
-// children are the processes whose parent is pid, zombies too. /proc/PID/task/TID/children
+// Children are the processes whose parent is pid, zombies too. /proc/PID/task/TID/children
 // is quicker than a scan, where the kernel has it (CONFIG_PROC_CHILDREN).
-func children(pid int) []procStat {
+func Children(pid int) []Stat {
 	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	if len(files) == 0 {
-		var found []procStat
-		for _, s := range allProcesses() {
-			if s.parent == pid {
+		var found []Stat
+		for _, s := range All() {
+			if s.Parent == pid {
 				found = append(found, s)
 			}
 		}
 		return found
 	}
-	var found []procStat
+	var found []Stat
 	for _, f := range files {
 		b, _ := os.ReadFile(f)
 		for _, w := range strings.Fields(string(b)) {
 			if n, err := strconv.Atoi(w); err == nil {
-				if s, ok := readStat(n); ok {
+				if s, ok := Read(n); ok {
 					found = append(found, s)
 				}
 			}
@@ -91,40 +94,40 @@ func children(pid int) []procStat {
 	return found
 }
 
-// family is all that came from a kernel and lives: its descendants, the members of its
+// Family is all that came from a kernel and lives: its descendants, the members of its
 // session, and the processes whose environment still has the kernel's mark (orphans
 // that made a session of their own). The kernel itself is not among them.
-func family(pid int, mark string) []procStat {
-	all := allProcesses()
+func Family(pid int, mark string) []Stat {
+	all := All()
 	in := map[int]bool{pid: true}
 	for grown := true; grown; {
 		grown = false
 		for _, s := range all {
-			if !in[s.pid] && in[s.parent] {
-				in[s.pid], grown = true, true
+			if !in[s.PID] && in[s.Parent] {
+				in[s.PID], grown = true, true
 			}
 		}
 	}
 	self := os.Getpid()
-	var found []procStat
+	var found []Stat
 	for _, s := range all {
-		if s.pid == pid || s.pid == self || s.state == 'Z' || s.state == 'X' {
+		if s.PID == pid || s.PID == self || s.State == 'Z' || s.State == 'X' {
 			continue
 		}
-		if in[s.pid] || s.session == pid || hasMark(s.pid, mark) {
+		if in[s.PID] || s.Session == pid || HasMark(s.PID, mark) {
 			found = append(found, s)
 		}
 	}
 	return found
 }
 
-// hasMark reports whether the process was started with mark (NAME=VALUE) in its environment.
-func hasMark(pid int, mark string) bool {
+// HasMark reports whether the process was started with mark (NAME=VALUE) in its environment.
+func HasMark(pid int, mark string) bool {
 	return mark != "" && environHas(pid, func(v []byte) bool { return string(v) == mark })
 }
 
-// hasMarkPrefix reports whether a variable of its environment begins with mark.
-func hasMarkPrefix(pid int, mark string) bool {
+// HasMarkPrefix reports whether a variable of its environment begins with mark.
+func HasMarkPrefix(pid int, mark string) bool {
 	return mark != "" && environHas(pid, func(v []byte) bool { return bytes.HasPrefix(v, []byte(mark)) })
 }
 
@@ -143,17 +146,18 @@ func environHas(pid int, is func([]byte) bool) bool {
 	return false
 }
 
-// moment tells the processes born after it from those before: by the start time, and
+// Moment tells the processes born after it from those before: by the start time, and
 // within the same tick by the process id, since ids are given out in order.
-type moment struct {
+type Moment struct {
 	ticks   uint64
 	lastPid int
 }
 
-func now() moment {
+// Now is this moment.
+func Now() Moment {
 	var ts unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
-	m := moment{ticks: uint64(time.Duration(ts.Nano()) / tick)}
+	m := Moment{ticks: uint64(time.Duration(ts.Nano()) / Tick)}
 	// The last field of /proc/loadavg is the newest process id.
 	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
 		if i := bytes.LastIndexByte(b, ' '); i >= 0 {
@@ -163,35 +167,36 @@ func now() moment {
 	return m
 }
 
-func (m moment) before(s procStat) bool {
-	if s.start != m.ticks {
-		return s.start > m.ticks
+// Before tells whether a process was born after the moment.
+func (m Moment) Before(s Stat) bool {
+	if s.Start != m.ticks {
+		return s.Start > m.ticks
 	}
-	return s.pid > m.lastPid
+	return s.PID > m.lastPid
 }
 
-// cpuTime is the CPU time of a process and of the children that it has waited for
+// CPUTime is the CPU time of a process and of the children that it has waited for
 // (the latter in ticks); false where it can't be told.
-func cpuTime(pid int) (time.Duration, bool) {
+func CPUTime(pid int) (time.Duration, bool) {
 	var ts unix.Timespec
 	// The CPU-time clock of a process: clock_getcpuclockid(3).
 	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
 		return 0, false
 	}
-	s, ok := readStat(pid)
+	s, ok := Read(pid)
 	if !ok {
 		return 0, false
 	}
-	return time.Duration(ts.Nano()) + time.Duration(s.childTicks)*tick, true
+	return time.Duration(ts.Nano()) + time.Duration(s.childTicks)*Tick, true
 }
 
-// resetPeak makes the process's peak memory count from now (proc(5), clear_refs).
-func resetPeak(pid int) bool {
+// ResetPeak makes the process's peak memory count from now (proc(5), clear_refs).
+func ResetPeak(pid int) bool {
 	return os.WriteFile("/proc/"+strconv.Itoa(pid)+"/clear_refs", []byte("5"), 0) == nil
 }
 
-// peakRSS is the peak resident size of a process in bytes; 0 where it can't be told.
-func peakRSS(pid int) int64 {
+// PeakRSS is the peak resident size of a process in bytes; 0 where it can't be told.
+func PeakRSS(pid int) int64 {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
 		return 0
@@ -205,9 +210,9 @@ func peakRSS(pid int) int64 {
 	return n << 10
 }
 
-// oomKills is how many processes the system's OOM killer has ended so far; -1
+// OOMKills is how many processes the system's OOM killer has ended so far; -1
 // where it can't be told.
-func oomKills() int64 {
+func OOMKills() int64 {
 	b, err := os.ReadFile("/proc/vmstat")
 	if err != nil {
 		return -1

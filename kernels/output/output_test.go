@@ -1,0 +1,219 @@
+package output
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/protocol/jupyter/kernel"
+	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const patience = time.Minute
+
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not so: %s", what)
+		}
+	}
+}
+
+func TestStreams(t *testing.T) {
+	s, stdout, stderr, err := NewStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	fmt.Fprint(stdout, "nobody's")
+	first, second := &kerneltest.Recorder{}, &kerneltest.Recorder{}
+	s.SetCell(kernel.NewCell("", first))
+	for range 100 {
+		fmt.Fprint(stdout, "é")
+		fmt.Fprint(stderr, "☃")
+	}
+	stdout.Write([]byte("\xe2\x98")) // the half of one
+	s.Drain()
+	if got := first.Stream("stdout"); got != strings.Repeat("é", 100)+"\uFFFD" {
+		t.Errorf("stdout %q", got)
+	}
+	if got := first.Stream("stderr"); got != strings.Repeat("☃", 100) {
+		t.Errorf("stderr %q", got)
+	}
+	if n := len(first.Messages()); n > 50 {
+		t.Errorf("%d messages for 200 small writes", n)
+	}
+	fmt.Fprint(stdout, "late") // still the first one's, without a Drain
+	until(t, "late output comes", func() bool { return strings.HasSuffix(first.Stream("stdout"), "late") })
+	fmt.Fprint(stdout, "very late")
+	s.SetCell(kernel.NewCell("", second))
+	fmt.Fprint(stdout, "second")
+	s.Drain()
+	if got := first.Stream("stdout"); !strings.HasSuffix(got, "very late") {
+		t.Errorf("the first cell's: %q", got)
+	}
+	if got := second.Stream("stdout"); got != "second" {
+		t.Errorf("the second cell's: %q", got)
+	}
+	if s.Ended() {
+		t.Error("it has ended while there are writers")
+	}
+	stdout.Close()
+	stderr.Close()
+	until(t, "it ends with its writers", s.Ended)
+}
+
+// A writer that is cut between the bytes of a character, and one that writes much.
+func TestStreamsWhole(t *testing.T) {
+	s, stdout, stderr, err := NewStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	defer stderr.Close()
+	r := &kerneltest.Recorder{}
+	s.SetCell(kernel.NewCell("", r))
+	want := strings.Repeat("0123456789☃é𝄞\n", 200_000)
+	for b := []byte(want); len(b) > 0; {
+		n := min(len(b), 4093)
+		if _, err := stdout.Write(b[:n]); err != nil {
+			t.Fatal(err)
+		}
+		b = b[n:]
+	}
+	stdout.Close()
+	s.Drain()
+	if got := r.Stream("stdout"); got != want {
+		t.Errorf("%d bytes came of %d, or others", len(got), len(want))
+	}
+}
+
+func TestFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct{ name, content, mime, want string }{
+		{"t.csv", "a,b\n1,2\n", "text/csv", `"a,b\n1,2\n"`},
+		{"P.PNG", "\x89PNG", "image/png", `"` + base64.StdEncoding.EncodeToString([]byte("\x89PNG")) + `"`},
+		{"x.svg", "<svg/>", "image/svg+xml", `"\u003csvg/\u003e"`},
+		{"x.json", "\uFEFF{\"a\": [1]}", "application/json", `{"a":[1]}`},
+		{"x.geojson", "{}", "application/geo+json", `{}`},
+		{"x.md", "# \xff", "text/markdown", "\"# \uFFFD\""},
+		{"none", "x", "application/octet-stream", `"eA=="`},
+	} {
+		path := write(c.name, c.content)
+		bundle, err := File(path, 100)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if b, _ := json.Marshal(bundle[c.mime]); string(b) != c.want || bundle["text/plain"] != path {
+			t.Errorf("%s: %s of %v", c.name, b, bundle)
+		}
+	}
+	// What isn't JSON is text, and no value that would fail the message.
+	if bundle, err := File(write("bad.json", "{"), 100); err != nil || bundle["text/plain"] != "{" || len(bundle) != 1 {
+		t.Errorf("bad JSON: %v %v", bundle, err)
+	}
+	fifo := filepath.Join(dir, "fifo.png")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(write("target.txt", "x"), filepath.Join(dir, "link.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := File(filepath.Join(dir, "link.txt"), 100); err != nil {
+		t.Errorf("a link: %v", err)
+	}
+	for _, path := range []string{fifo, dir, filepath.Join(dir, "no"), write("large.txt", strings.Repeat("x", 101)), "/dev/zero", "/dev/tty"} {
+		if bundle, err := File(path, 100); err == nil {
+			t.Errorf("%s: shown as %v", path, bundle)
+		}
+	}
+	// Its size is not what is believed: of /proc it is 0.
+	if _, err := File("/proc/self/maps", 10); err == nil {
+		t.Error("more than the limit was read")
+	}
+}
+
+func TestFileLimit(t *testing.T) {
+	for value, want := range map[string]int64{"": 64 << 20, "123": 123, "0": 64 << 20, "-1": 64 << 20, "x": 64 << 20} {
+		t.Setenv("CELLARD_FILE_BYTES", value)
+		if n := FileLimit(); n != want {
+			t.Errorf("%q: %d", value, n)
+		}
+	}
+}
+
+// What was born since a moment is ended, however it resists, and wherever it went; what
+// was there before, the spared, and the kernel's own stay.
+func TestReaper(t *testing.T) {
+	r := NewReaper()
+	own := exec.Command("sh", "-c", "sleep 1000 & while read -r line; do eval \"$line\"; done")
+	in, err := own.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Start(own); err != nil {
+		t.Fatal(err)
+	}
+	sleepers := func() (n int) {
+		for _, p := range procfs.Family(os.Getpid(), "") {
+			if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); strings.HasPrefix(string(b), "sleep\x00") {
+				n++
+			}
+		}
+		return n
+	}
+	until(t, "the first sleeps", func() bool { return sleepers() == 1 })
+	since := procfs.Now()
+	fmt.Fprintln(in, "sleep 1001 & (setsid sleep 1002 &); (trap '' INT TERM; exec sleep 1003) & sleep 1004 & sleep 0.3; kill -STOP $!")
+	until(t, "all sleep", func() bool { return sleepers() == 5 })
+	var spared int
+	for _, p := range r.Born(since, nil) {
+		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); strings.HasPrefix(string(b), "sleep\x001001") {
+			spared = p.PID
+		}
+	}
+	r.End(since, func(pid int) bool { return pid == spared }, nil)
+	if n := sleepers(); n != 2 {
+		t.Errorf("%d sleep, wanted the first and the spared: %+v", n, r.Born(since, nil))
+	}
+	if _, ok := procfs.Read(own.Process.Pid); !ok {
+		t.Error("the kernel's own was ended")
+	}
+	until(t, "orphans were waited for", func() bool {
+		for _, p := range procfs.Children(os.Getpid()) {
+			if p.State == 'Z' {
+				return false
+			}
+		}
+		return true
+	})
+	in.Close()
+	if err := r.Wait(own); err != nil {
+		t.Error(err)
+	}
+	r.Close()
+	if n := sleepers(); n != 0 {
+		t.Errorf("%d still sleep", n)
+	}
+}

@@ -1,0 +1,150 @@
+package output
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/procfs"
+)
+
+// Reaper makes this process the parent of the interpreter's orphans (a subreaper), so
+// that what a cell starts can be found, and waits for them. Processes that the kernel
+// itself waits for are started by it: it waits for all others.
+type Reaper struct {
+	stop chan struct{}
+	wg   sync.WaitGroup
+
+	mu  sync.Mutex // held over a start and its entry, and over a reaping
+	own map[int]bool
+}
+
+// again is when children are looked for a second time: the list of them can miss one
+// while others come and go (proc(5), children).
+const again = 200 * time.Millisecond
+
+// NewReaper makes the Reaper; there is one in a process.
+func NewReaper() *Reaper {
+	// Where it fails (Linux before 3.4), orphans go to init, and are found by their
+	// session alone.
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	r := &Reaper{stop: make(chan struct{}), own: make(map[int]bool)}
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, unix.SIGCHLD)
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		defer signal.Stop(died)
+		var later <-chan time.Time
+		for {
+			select {
+			case <-died:
+				r.reap()
+				later = time.After(again)
+			case <-later:
+				r.reap()
+			case <-r.stop:
+				r.reap()
+				return
+			}
+		}
+	}()
+	return r
+}
+
+// Start starts a command that the caller waits for by Wait.
+func (r *Reaper) Start(c *exec.Cmd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := c.Start(); err != nil {
+		return err
+	}
+	r.own[c.Process.Pid] = true
+	return nil
+}
+
+// Wait waits for a command that Start has started.
+func (r *Reaper) Wait(c *exec.Cmd) error {
+	err := c.Wait()
+	r.mu.Lock()
+	delete(r.own, c.Process.Pid)
+	r.mu.Unlock()
+	return err
+}
+
+func (r *Reaper) reap() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range procfs.Children(os.Getpid()) {
+		if p.State == 'Z' && !r.own[p.PID] {
+			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
+		}
+	}
+}
+
+// Close ends the Reaper. Orphans that are left are killed.
+func (r *Reaper) Close() {
+	r.End(procfs.Moment{}, nil, nil)
+	close(r.stop)
+	r.wg.Wait()
+}
+
+// Born are the processes that came from this one since a moment, but the spared. Those
+// that were started by Start are none of them.
+func (r *Reaper) Born(since procfs.Moment, spare func(pid int) bool) []procfs.Stat {
+	var born []procfs.Stat
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range procfs.Family(os.Getpid(), "") {
+		if since.Before(p) && !r.own[p.PID] && (spare == nil || !spare(p.PID)) {
+			born = append(born, p)
+		}
+	}
+	return born
+}
+
+// The steps of End.
+const (
+	endTerm = 150 * time.Millisecond
+	endKill = 400 * time.Millisecond
+	endMost = 3 * time.Second
+)
+
+// End ends the processes that came from this one since a moment, but the spared:
+// SIGINT, and for those that stay SIGTERM and SIGKILL. It returns when none is left,
+// when enough is closed, or within 3 s (a process that waits for a device can't be
+// killed).
+func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-chan struct{}) {
+	begin := time.Now()
+	sent := map[int]syscall.Signal{}
+	for time.Since(begin) < endMost {
+		sig := unix.SIGINT
+		switch t := time.Since(begin); {
+		case t >= endKill:
+			sig = unix.SIGKILL
+		case t >= endTerm:
+			sig = unix.SIGTERM
+		}
+		born := r.Born(since, spare)
+		if len(born) == 0 {
+			return
+		}
+		for _, p := range born {
+			if sent[p.PID] != sig || sig == unix.SIGKILL {
+				sent[p.PID] = sig
+				_ = unix.Kill(p.PID, sig)
+				_ = unix.Kill(p.PID, unix.SIGCONT) // one that was stopped takes nothing else
+			}
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-enough:
+			return
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package output
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cellard/cellard/internal/rawpipe"
+	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/protocol/jupyter/kernel"
+)
+
+// moment is how long what has come waits for more, so that many small writes are one
+// message.
+const moment = 2 * time.Millisecond
+
+// Streams hands on what processes write to their stdout and stderr. What comes belongs
+// to the cell that was set last, also after its end: only the next cell's beginning
+// ends that. Memory is bounded: a writer waits while its front end does.
+type Streams struct {
+	pipes [2]*rawpipe.Pipe
+	stop  chan struct{}
+	wg    sync.WaitGroup
+
+	mu       sync.Mutex // held while text is handed on, which keeps its order
+	decoders [2]mime.Decoder
+	cell     *kernel.Cell
+}
+
+// NewStreams makes two pipes, and their writing ends for the process that is about to
+// start, which the caller closes after that.
+func NewStreams() (s *Streams, stdout, stderr *os.File, err error) {
+	var pipes [2]*rawpipe.Pipe
+	if pipes[0], stdout, err = rawpipe.New(); err != nil {
+		return nil, nil, nil, err
+	}
+	if pipes[1], stderr, err = rawpipe.New(); err != nil {
+		pipes[0].Close()
+		stdout.Close()
+		return nil, nil, nil, err
+	}
+	return Follow(pipes[0], pipes[1]), stdout, stderr, nil
+}
+
+// Follow hands on what comes through two pipes, which it owns from then on and which
+// have not been started.
+func Follow(stdout, stderr *rawpipe.Pipe) *Streams {
+	s := &Streams{pipes: [2]*rawpipe.Pipe{stdout, stderr}, stop: make(chan struct{})}
+	for _, p := range s.pipes {
+		p.Start()
+	}
+	s.wg.Add(1)
+	go s.pump()
+	return s
+}
+
+func (s *Streams) pump() {
+	defer s.wg.Done()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		i := 0
+		select {
+		case <-s.pipes[0].Ready():
+		case <-s.pipes[1].Ready():
+			i = 1
+		case <-s.stop:
+			return
+		}
+		pause.Reset(moment)
+		select {
+		case <-pause.C:
+		case <-s.stop:
+			return
+		}
+		s.mu.Lock()
+		s.give(i, s.pipes[i].Take())
+		s.mu.Unlock()
+	}
+}
+
+// SetCell makes a cell the owner of what comes. What was written before is still the
+// last one's; with no cell it is thrown away.
+func (s *Streams) SetCell(c *kernel.Cell) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain()
+	s.cell = c
+}
+
+// Drain returns once all that was written before has been handed on.
+func (s *Streams) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain()
+}
+
+func (s *Streams) drain() {
+	for i, p := range s.pipes {
+		s.give(i, p.Drain())
+		if s.cell != nil {
+			s.text(i, s.decoders[i].Flush())
+		}
+	}
+}
+
+// give hands on bytes; the caller holds mu.
+func (s *Streams) give(i int, b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	text := s.decoders[i].Write(b)
+	s.text(i, text)
+}
+
+func (s *Streams) text(i int, text string) {
+	switch {
+	case s.cell == nil:
+	case i == 0:
+		s.cell.Stdout(text)
+	default:
+		s.cell.Stderr(text)
+	}
+}
+
+// Ended tells whether every writer has closed its ends, and all that came was taken.
+func (s *Streams) Ended() bool {
+	return s.pipes[0].Ended() && s.pipes[1].Ended()
+}
+
+// Close ends the reading: a process that still writes gets SIGPIPE.
+func (s *Streams) Close() {
+	close(s.stop)
+	s.wg.Wait()
+	for _, p := range s.pipes {
+		p.Close()
+	}
+}
