@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/internal/environ"
-	"github.com/cellard/cellard/kernels/python"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -20,6 +19,9 @@ type Options struct {
 	// Python is a command line that starts the Python to use ("uv run python"); ""
 	// looks for one.
 	Python string
+	// Executable is the program that runs kernels of our own, as "cellard kernel NAME";
+	// "" is this process's own.
+	Executable string
 	// Env is the environment of kernels; nil stands for the agent's own.
 	Env []string
 	// Dir is where kernels start, and where an interpreter is asked.
@@ -40,7 +42,9 @@ type Options struct {
 type Catalogue struct {
 	env      []string
 	settings []string // for the kernels of our own, as NAME=value
-	python   *python.Finder
+	runners  []runner
+
+	executable executable
 }
 
 // New returns a Catalogue. It looks at nothing yet.
@@ -57,33 +61,33 @@ func New(o Options) *Catalogue {
 	set("CELLARD_TABLE_ROWS", int64(o.TableRows))
 	set("CELLARD_TABLE_COLUMNS", int64(o.TableColumns))
 	set("CELLARD_FILE_BYTES", o.FileBytes)
-	return &Catalogue{
-		env:      o.Env,
-		settings: settings,
-		python: python.NewFinder(python.Options{
-			Command: o.Python, Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential,
-		}),
-	}
+	c := &Catalogue{env: o.Env, settings: settings, executable: executable{path: o.Executable}}
+	c.runners = c.makeRunners(o)
+	return c
 }
 
-// languages are those that hosts know by name. Python has a kernel of the agent's
-// choice; the others run by a kernelspec that is installed for them.
+// languages are those that hosts know by name. Those with a runner have a kernel of the
+// agent's choice; the others run by a kernelspec that is installed for them, and so do
+// those whose runner finds nothing.
 var languages = []string{"python", "javascript", "typescript", "r", "java", "bash", "go"}
 
 // Launch says how to start the kernel of a language, or of an installed
 // kernelspec by its name. The error is an *api.Error: not_found for a name that
 // nothing goes by, kernel_failed for a language that can't be run here.
 func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error) {
-	if language == "python" {
-		interpreter, err := c.python.Find(ctx)
-		if err != nil {
-			return nil, pythonError(err)
+	var missing error
+	if r := c.runner(language); r != nil {
+		f, err := r.find(ctx)
+		if err == nil {
+			return f.launch, nil
 		}
-		return pythonLaunch(language, interpreter, c.settings), nil
+		missing = apiError(err)
 	}
 	specs := Discover(SearchPath(c.env))
-	spec := find(specs, language)
+	spec := c.fallback(specs, language)
 	switch {
+	case spec == nil && missing != nil:
+		return nil, missing
 	case spec == nil && known(language):
 		return nil, api.Errorf(api.CodeKernelFailed, "there is no kernel for %s on this machine", language).
 			WithHint("install a Jupyter kernel for it where Jupyter looks: in /usr/local/share/jupyter, or a directory of JUPYTER_PATH")
@@ -105,8 +109,8 @@ func (c *Catalogue) Has(name string) bool {
 // Forget makes the catalogue look again for what runs a language: for a caller
 // whose kernel did not start.
 func (c *Catalogue) Forget(language string) {
-	if language == "python" {
-		c.python.Forget()
+	if r := c.runner(language); r != nil && r.forget != nil {
+		r.forget()
 	}
 }
 
@@ -114,33 +118,37 @@ func (c *Catalogue) Forget(language string) {
 // kernelspecs.
 func (c *Catalogue) Languages(ctx context.Context) []api.Language {
 	specs := Discover(SearchPath(c.env))
-	list := []api.Language{c.pythonLanguage(ctx)}
-	for _, name := range languages[1:] {
-		if spec := find(specs, name); spec != nil && spec.Name != name {
+	var list []api.Language
+	for _, name := range languages {
+		spec := c.fallback(specs, name)
+		if r := c.runner(name); r != nil {
+			if status := r.status(ctx); status.State == api.LanguageReady || spec == nil {
+				list = append(list, status)
+				continue
+			}
+		}
+		if spec != nil {
 			list = append(list, c.specLanguage(name, spec))
-		} else if spec == nil {
+		} else {
 			list = append(list, api.Language{Name: name, State: api.LanguageMissing,
 				Message: "there is no kernel for it on this machine", Hint: "install a Jupyter kernel for it"})
 		}
 	}
 	for i := range specs {
-		list = append(list, c.specLanguage(specs[i].Name, &specs[i]))
+		if !known(specs[i].Name) { // by that name the language was meant
+			list = append(list, c.specLanguage(specs[i].Name, &specs[i]))
+		}
 	}
 	return list
 }
 
-func (c *Catalogue) pythonLanguage(ctx context.Context) api.Language {
-	language := api.Language{Name: "python", State: api.LanguageMissing, Kernel: api.KernelInfo{Name: "ipykernel"}}
-	interpreter, err := c.python.Find(ctx)
-	if err != nil {
-		failure := pythonError(err)
-		language.Message, language.Hint = failure.Message, failure.Hint
-		return language
+// fallback is the kernelspec that runs what is asked for, where no runner does. Python
+// has none: a kernelspec's kernel would lack what the launcher mends.
+func (c *Catalogue) fallback(specs []Spec, language string) *Spec {
+	if language == "python" {
+		return nil
 	}
-	language.State = api.LanguageReady
-	language.Kernel.Version = interpreter.IPykernel
-	language.Path = interpreter.Executable
-	return language
+	return find(specs, language)
 }
 
 func (c *Catalogue) specLanguage(name string, spec *Spec) api.Language {
@@ -197,11 +205,10 @@ func known(language string) bool {
 	return false
 }
 
-func pythonError(err error) *api.Error {
-	failure := api.Errorf(api.CodeKernelFailed, "%v", err)
-	var missing *python.NotFoundError
-	if errors.As(err, &missing) {
-		return failure.WithHint("%s", missing.Hint())
+// apiError is an error as the host gets it.
+func apiError(err error) *api.Error {
+	if failure := (*api.Error)(nil); errors.As(err, &failure) {
+		return failure
 	}
-	return failure
+	return api.Errorf(api.CodeKernelFailed, "%v", err)
 }

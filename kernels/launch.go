@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/cellard/cellard/internal/environ"
-	"github.com/cellard/cellard/kernels/python"
 )
 
 // Launch says how a kernel is started.
@@ -19,6 +18,8 @@ type Launch struct {
 	// Argv is the command line. {connection_file} in it stands for the connection
 	// file, {dir} for the kernel's private directory.
 	Argv []string
+	// Program, if set, is what is executed in place of Argv[0], which names it for people.
+	Program string
 	// Env is added to the environment of kernels, as NAME=value.
 	Env []string
 	// Files are written into the private directory before the start, by name.
@@ -30,23 +31,12 @@ type Launch struct {
 	// CellEnv tells that the kernel takes a cell's env and cwd from the metadata of
 	// its execute_request: {"cellard":{"env":{…},"cwd":"…"}}.
 	CellEnv bool
+	// EndsChildren tells that an interrupt of the kernel's own reaches what the cell has
+	// started: nobody else is to signal that.
+	EndsChildren bool
 	// Nudge tells that an interrupt may need a kernel_info_request on shell to be
 	// seen: ipykernel's own await (ipython/ipykernel#881).
 	Nudge bool
-}
-
-// pythonLaunch starts our own launcher in an interpreter.
-func pythonLaunch(language string, interpreter *python.Interpreter, settings []string) *Launch {
-	return &Launch{
-		Language:      language,
-		KernelName:    "python3",
-		Argv:          python.Argv(interpreter.Argv),
-		Env:           settings,
-		Files:         python.Files(),
-		InterruptMode: "signal",
-		Transport:     "ipc",
-		CellEnv:       true,
-	}
 }
 
 // specLaunch starts a kernelspec as it says.

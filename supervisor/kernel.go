@@ -111,12 +111,16 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		return errors.New("its kernelspec has no argv")
 	}
 	vars := m.environ(k.launch.Env, env, k.mark)
-	if argv[0], err = environ.LookPath(vars, argv[0]); err != nil {
-		return err
+	program := k.launch.Program
+	if program == "" {
+		if program, err = environ.LookPath(vars, argv[0]); err != nil {
+			return err
+		}
+		argv[0] = program
 	}
 	attr := &os.ProcAttr{Dir: cwd, Env: vars, Sys: &syscall.SysProcAttr{Credential: m.user.credential}}
 	release()
-	if k.Process, err = m.spawn.Start(argv, attr); err != nil {
+	if k.Process, err = m.spawn.Start(program, argv, attr); err != nil {
 		return err
 	}
 	m.keeper.watch(k.Pid())

@@ -31,9 +31,10 @@ type spawner struct {
 }
 
 type spawnRequest struct {
-	argv  []string
-	attr  *os.ProcAttr
-	reply chan spawnReply
+	program string
+	argv    []string
+	attr    *os.ProcAttr
+	reply   chan spawnReply
 }
 
 type spawnReply struct {
@@ -62,7 +63,7 @@ func newSpawner() *spawner {
 		for {
 			select {
 			case r := <-s.reqs:
-				p, err := s.start(r.argv, r.attr)
+				p, err := s.start(r.program, r.argv, r.attr)
 				r.reply <- spawnReply{p, err}
 			case <-s.stop:
 				return
@@ -102,10 +103,10 @@ func (s *spawner) Close() {
 	s.wg.Wait()
 }
 
-// Start starts argv (an absolute path first) in a session of its own. attr's Sys is
+// Start starts program (a path) with argv in a session of its own. attr's Sys is
 // completed. The pipes for stdout and stderr are made here, stdin is /dev/null.
-func (s *spawner) Start(argv []string, attr *os.ProcAttr) (*Process, error) {
-	r := spawnRequest{argv, attr, make(chan spawnReply, 1)}
+func (s *spawner) Start(program string, argv []string, attr *os.ProcAttr) (*Process, error) {
+	r := spawnRequest{program, argv, attr, make(chan spawnReply, 1)}
 	select {
 	case s.reqs <- r:
 		a := <-r.reply
@@ -115,7 +116,7 @@ func (s *spawner) Start(argv []string, attr *os.ProcAttr) (*Process, error) {
 	}
 }
 
-func (s *spawner) start(argv []string, attr *os.ProcAttr) (p *Process, err error) {
+func (s *spawner) start(program string, argv []string, attr *os.ProcAttr) (p *Process, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (s *spawner) start(argv []string, attr *os.ProcAttr) (p *Process, err error
 		attr.Files = []*os.File{null, ends[0], ends[1]}
 		attr.Sys.Setsid, attr.Sys.Pdeathsig = true, unix.SIGKILL
 		s.mu.Lock()
-		p.proc, err = os.StartProcess(argv[0], argv, attr)
+		p.proc, err = os.StartProcess(program, argv, attr)
 		if err == nil {
 			s.started[p.proc.Pid] = p
 		}

@@ -21,6 +21,7 @@ func commands() []command {
 	return []command{
 		{"serve", "serve the host API", serve},
 		{"run", "run one cell and print what it puts out", runCell},
+		{"kernel", "run a Jupyter kernel of cellard's own", runKernel},
 		{"version", "print the version", printVersion},
 		{"keeper", "", keep},
 	}

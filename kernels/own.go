@@ -1,0 +1,122 @@
+package kernels
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// runner is how a language is run by a kernel of the agent's choice. Each language has a
+// file LANGUAGE_language.go with a function that makes its runner, and an entry in
+// runners.
+type runner struct {
+	language string
+	kernel   string // what the kernel is called where it can't be asked: "ipykernel"
+	// find looks for what runs the language. The error is for the user, an *api.Error
+	// with a hint where something can be done about it.
+	find func(ctx context.Context) (*found, error)
+	// forget, if not nil, makes find look again.
+	forget func()
+}
+
+// found is what runs a language on this machine.
+type found struct {
+	launch  *Launch
+	path    string // of the interpreter
+	version string // of the kernel
+}
+
+// makeRunners are the languages that the agent brings a kernel for.
+func (c *Catalogue) makeRunners(o Options) []runner {
+	return []runner{
+		pythonRunner(o, c.settings),
+	}
+}
+
+func (c *Catalogue) runner(language string) *runner {
+	for i := range c.runners {
+		if c.runners[i].language == language {
+			return &c.runners[i]
+		}
+	}
+	return nil
+}
+
+// status is a language's line in the list.
+func (r *runner) status(ctx context.Context) api.Language {
+	language := api.Language{Name: r.language, State: api.LanguageMissing, Kernel: api.KernelInfo{Name: r.kernel}}
+	f, err := r.find(ctx)
+	if err != nil {
+		failure := apiError(err)
+		language.Message, language.Hint = failure.Message, failure.Hint
+		return language
+	}
+	language.State = api.LanguageReady
+	language.Kernel.Version = f.version
+	language.Path = f.path
+	return language
+}
+
+// ownLaunch starts a kernel of our own: this program as "cellard kernel NAME", with the
+// interpreter that was found.
+func (c *Catalogue) ownLaunch(language, interpreter string) (*Launch, error) {
+	path, program, err := c.executable.open()
+	if err != nil {
+		return nil, err
+	}
+	return &Launch{
+		Language:      language,
+		KernelName:    language,
+		Argv:          []string{path, "kernel", language, "-f", "{connection_file}", "--interpreter", interpreter},
+		Program:       program,
+		Env:           c.settings,
+		InterruptMode: "message",
+		Transport:     "ipc",
+		CellEnv:       true,
+		EndsChildren:  true,
+	}, nil
+}
+
+// executable is the program that runs kernels of our own. The cells' user must be able
+// to start it wherever it lies, such as in a directory of root's, and what is started
+// must be this version of it, though the file may have been replaced since. So it is
+// opened once, and executed by its descriptor: a child has that until it has executed
+// the program, and no path is looked up. The descriptor is closed with the catalogue,
+// by the collector.
+type executable struct {
+	path string // "": this process's own
+
+	once sync.Once
+	file *os.File
+	err  error
+}
+
+// open returns the path for people to read and the one to execute.
+func (e *executable) open() (path, program string, err error) {
+	e.once.Do(func() {
+		open := e.path
+		if e.path == "" {
+			open = "/proc/self/exe"
+			if e.path, e.err = os.Executable(); e.err != nil {
+				e.path = "cellard"
+			}
+		}
+		if e.file, e.err = os.Open(open); e.err != nil { // with O_CLOEXEC
+			return
+		}
+		info, err := e.file.Stat()
+		if err != nil {
+			e.err = err
+		} else if info.Mode().Perm()&0o001 == 0 && os.Geteuid() == 0 {
+			e.err = fmt.Errorf("%s may not be executed by the user that cells run as: chmod 755 it", e.path)
+		}
+	})
+	if e.err != nil {
+		return "", "", api.Errorf(api.CodeKernelFailed, "the program of the kernels: %v", e.err)
+	}
+	return strings.TrimSuffix(e.path, " (deleted)"), fmt.Sprintf("/proc/self/fd/%d", e.file.Fd()), nil
+}

@@ -1,0 +1,50 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+
+	"github.com/cellard/cellard/kernels/python"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// pythonRunner runs Python by ipykernel, with our launcher.
+func pythonRunner(o Options, settings []string) runner {
+	finder := python.NewFinder(python.Options{
+		Command: o.Python, Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential,
+	})
+	return runner{
+		language: "python",
+		kernel:   "ipykernel",
+		forget:   finder.Forget,
+		find: func(ctx context.Context) (*found, error) {
+			interpreter, err := finder.Find(ctx)
+			if err != nil {
+				return nil, pythonError(err)
+			}
+			return &found{
+				launch: &Launch{
+					Language:      "python",
+					KernelName:    "python3",
+					Argv:          python.Argv(interpreter.Argv),
+					Env:           settings,
+					Files:         python.Files(),
+					InterruptMode: "signal",
+					Transport:     "ipc",
+					CellEnv:       true,
+				},
+				path:    interpreter.Executable,
+				version: interpreter.IPykernel,
+			}, nil
+		},
+	}
+}
+
+func pythonError(err error) *api.Error {
+	failure := api.Errorf(api.CodeKernelFailed, "%v", err)
+	var missing *python.NotFoundError
+	if errors.As(err, &missing) {
+		return failure.WithHint("%s", missing.Hint())
+	}
+	return failure
+}
