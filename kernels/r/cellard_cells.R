@@ -1,0 +1,246 @@
+# Running a cell's code, as R's own prompt runs it: one expression after another, the
+# value of each shown when it is visible, warnings told after the expression that they
+# came from.
+#
+# What code prints is not captured: R writes it to file descriptors 1 and 2, as its
+# children do, and the agent reads these. So it comes at once and in order, nothing is
+# held in memory, and no interrupt loses it.
+
+# How many calls of a traceback are shown at each end, how long the text of one may
+# be, and an error's message, in characters.
+CALLS <- 20L
+CALL_WIDTH <- 200L
+MESSAGE <- 64L * 1024L
+
+# run_cell runs the code and returns what the reply says of its failure, or NULL.
+run_cell <- function(code, number, silent) {
+  name <- sprintf("<cell %d>", number)
+  # A name that only a cell's source references have; see format_call.
+  lines <- strsplit(gsub("\r\n?", "\n", code), "\n", fixed = TRUE)[[1L]]
+  source <- srcfilecopy(name, lines)
+  expressions <- tryCatch(
+    parse(text = lines, keep.source = TRUE, srcfile = source, encoding = "UTF-8"),
+    error = identity
+  )
+  if (inherits(expressions, "error")) {
+    # R has a class of its own for it from 4.3 on.
+    text <- message_of(expressions)
+    return(list(ename = "parseError", evalue = text, traceback = list(paste0("Error: ", text))))
+  }
+  for (i in seq_along(expressions)) {
+    failure <- run_expression(expressions[[i]], silent, i == length(expressions))
+    if (!is.null(failure)) {
+      return(if (identical(failure, "left")) NULL else failure)
+    }
+  }
+  NULL
+}
+
+# run_expression runs one expression and shows its value. It returns a failure, "left"
+# for a cell that has ended itself well, or NULL.
+run_expression <- function(expression, silent, last) {
+  warned <- new.env(parent = emptyenv())
+  calls <- NULL
+  outcome <- withRestarts(
+    tryCatch(
+      withCallingHandlers(
+        {
+          value <- allowInterrupts(run_code(expression))
+          # Showing runs code of the value's class, which may fail like any other.
+          keep_last(value$value)
+          warned$showing <- TRUE
+          if (!silent) {
+            allowInterrupts(show_value(value$value, value$visible, last))
+          }
+          NULL
+        },
+        warning = function(w) {
+          if (keep_warning(w, warned)) invokeRestart("muffleWarning")
+        },
+        error = function(e) calls <<- calls_at(e),
+        interrupt = function(e) calls <<- calls_at(e)
+      ),
+      error = function(e) failure_of(e, trim_calls(calls)),
+      interrupt = function(e) interrupted(trim_calls(calls))
+    ),
+    # quit() in a cell, and interrupts that R has not seen: see cellard_commands.R.
+    cellard_leave = function(failure) failure,
+    cellard_interrupt = function() interrupted(NULL),
+    # R's own way back to its prompt would end the loop of the kernel.
+    abort = function() list(ename = "abort", evalue = "the cell was left by the restart \"abort\"", traceback = list("Error: the cell was left by the restart \"abort\""))
+  )
+  show_warnings(warned)
+  outcome
+}
+
+# run_code runs an expression where trim_calls can tell the cell's own calls.
+run_code <- function(expression) {
+  session$depth <- sys.nframe()
+  withVisible(eval(expression, globalenv()))
+}
+
+keep_last <- function(value) {
+  base <- baseenv()
+  unlockBinding(".Last.value", base)
+  assign(".Last.value", value, envir = base)
+  lockBinding(".Last.value", base)
+}
+
+interrupted <- function(calls) {
+  list(ename = "interrupt", evalue = "the cell was interrupted", traceback = traceback_of("Interrupted", calls))
+}
+
+# failure_of is what an error is in a message.
+failure_of <- function(e, calls) {
+  text <- message_of(e)
+  call <- tryCatch(conditionCall(e), error = function(e) NULL)
+  where <- if (is.null(call) || ours(call)) "" else paste0(" in ", call_text(call))
+  list(
+    ename = valid(class(e)[[1L]]),
+    evalue = text,
+    traceback = traceback_of(paste0("Error", where, ": ", text), calls)
+  )
+}
+
+# message_of is a condition's message, which its class may make by code of a cell's.
+message_of <- function(e) {
+  text <- tryCatch(paste(conditionMessage(e), collapse = "\n"), error = function(e) NULL)
+  if (!is.character(text) || length(text) != 1L || is.na(text)) {
+    text <- paste0("<", class(e)[[1L]], ">")
+  }
+  text <- valid(text)
+  if (nchar(text) > MESSAGE) paste0(substr(text, 1L, MESSAGE), "…") else text
+}
+
+# ours tells the call of eval above, which is what a top-level stop() was called from.
+ours <- function(call) {
+  identical(call, quote(eval(expression, globalenv()))) || identical(call[[1L]], quote(withVisible))
+}
+
+traceback_of <- function(head, calls) {
+  if (length(calls) == 0L) {
+    return(list(head))
+  }
+  n <- length(calls)
+  shown <- seq_len(n)
+  if (n > 2L * CALLS + 1L) {
+    shown <- c(seq_len(CALLS), seq(n - CALLS + 1L, n))
+  }
+  lines <- sprintf("%d. %s", shown, vapply(calls[shown], format_call, ""))
+  if (length(shown) < n) {
+    lines <- append(lines, sprintf("[%d calls in the middle are left out]", n - length(shown)), CALLS)
+  }
+  as.list(c(head, "Traceback:", lines))
+}
+
+format_call <- function(call) {
+  reference <- attr(call, "srcref")
+  file <- attr(reference, "srcfile")$filename
+  place <- if (is.null(file)) "" else sprintf("   # %s, line %d", basename(file), reference[[1L]])
+  paste0(call_text(call), place)
+}
+
+call_text <- function(call) {
+  text <- tryCatch(valid(deparse(call, width.cutoff = 120L, nlines = 1L)[[1L]]), error = function(e) "<call>")
+  if (nchar(text) > CALL_WIDTH) paste0(substr(text, 1L, CALL_WIDTH), "…") else text
+}
+
+# refuse raises an error of the kernel's own, about what a cell has asked it for.
+refuse <- function(text, class = "simpleError") {
+  stop(structure(class = c(class, "error", "condition"), list(message = text, call = NULL), cellard = TRUE))
+}
+
+# calls_at are the calls that led to a condition, for the handler that calls this. What
+# the kernel's own functions have called is left out of those that refuse.
+calls_at <- function(e) {
+  calls <- sys.calls()
+  calls <- calls[seq_len(length(calls) - 1L)] # not this one
+  if (!isTRUE(attr(e, "cellard"))) {
+    return(calls)
+  }
+  first <- session$depth + 4L
+  for (i in seq_along(calls)) {
+    if (i >= first && identical(environment(sys.function(i)), environment(refuse))) {
+      return(c(calls[seq_len(i)], list(quote(handler()))))
+    }
+  }
+  calls
+}
+
+# trim_calls leaves the calls of the cell's own: without those that led to it, and
+# without those that the handler of the condition was called by.
+trim_calls <- function(calls) {
+  # After run_code there is withVisible, and then eval twice: as the function, and as
+  # what it evaluates in.
+  first <- session$depth + 4L
+  last <- length(calls) - 1L # the handler's own
+  while (last >= first && handling(calls[[last]])) {
+    last <- last - 1L
+  }
+  if (last < first) NULL else calls[seq(first, last)]
+}
+
+handling <- function(call) {
+  is.name(call[[1L]]) &&
+    as.character(call[[1L]]) %in% c(".handleSimpleError", ".signalSimpleWarning", "withRestarts", "withOneRestart", "doWithOneRestart")
+}
+
+# keep_warning takes note of a warning as the option warn says, and tells whether that
+# was all.
+keep_warning <- function(w, warned) {
+  level <- getOption("warn")
+  level <- if (is.numeric(level) && length(level) == 1L && !is.na(level)) level else 0
+  if (level >= 2) {
+    return(FALSE) # R makes an error of it
+  }
+  if (level >= 1) {
+    cat(warning_text(w, "Warning"), "\n", sep = "", file = stderr())
+  } else if (level >= 0) {
+    warned$count <- sum(warned$count, 1L)
+    if (isTRUE(warned$showing)) {
+      w$call <- NULL # of the kernel's own functions, most likely
+    }
+    if (warned$count <= 50L) {
+      warned$list <- c(warned$list, list(w))
+    }
+  }
+  TRUE
+}
+
+# last_warnings is warnings(): R's own only knows those that its own prompt has told.
+last_warnings <- function(...) {
+  if (!is.null(session$warnings)) structure(session$warnings, dots = list(...))
+}
+
+# show_warnings tells what was kept, in R's words.
+show_warnings <- function(warned) {
+  if (is.null(warned$count)) {
+    return()
+  }
+  kept <- warned$list
+  calls <- lapply(kept, function(w) {
+    call <- tryCatch(conditionCall(w), error = function(e) NULL)
+    if (ours(call)) NULL else call
+  })
+  session$warnings <- structure(calls, names = vapply(kept, message_of, ""), class = "warnings")
+  if (warned$count > 50L) {
+    text <- "There were 50 or more warnings (use warnings() to see the first 50)"
+  } else if (warned$count > 10L) {
+    text <- sprintf("There were %d warnings (use warnings() to see them)", warned$count)
+  } else if (length(kept) == 1L) {
+    text <- warning_text(kept[[1L]], "Warning message")
+  } else {
+    lines <- vapply(seq_along(kept), function(i) sub("^Warning", i, warning_text(kept[[i]], "Warning")), "")
+    text <- paste(c("Warning messages:", lines), collapse = "\n")
+  }
+  cat(text, "\n", sep = "", file = stderr())
+}
+
+warning_text <- function(w, head) {
+  call <- tryCatch(conditionCall(w), error = function(e) NULL)
+  text <- message_of(w)
+  if (is.null(call) || ours(call)) {
+    return(paste0(head, if (head == "Warning") ": " else ":\n", text))
+  }
+  paste0(head, if (head == "Warning") " in " else ":\nIn ", call_text(call), " : ", text)
+}

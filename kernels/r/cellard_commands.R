@@ -1,0 +1,93 @@
+# quit() in a cell, and what would keep an interrupt from it: children, and handlers of
+# its own.
+
+base_quit <- base::quit
+base_system <- base::system
+base_system2 <- base::system2
+
+setup_commands <- function() {
+  quit <- function(save = "default", status = 0, runLast = TRUE) leave(status)
+  override("base", "quit", quit)
+  override("base", "q", quit)
+  override("base", "system", through(base_system))
+  override("base", "system2", through(base_system2))
+  override("base", "tryCatch", with_end(base::tryCatch))
+}
+
+# leave ends the cell as it would end a script: well with status 0, else as an error.
+# The session goes on.
+leave <- function(status) {
+  status <- as.integer(status)[[1L]]
+  if (forked()) {
+    base_quit("no", status, FALSE)
+  }
+  if (is.na(status) || status == 0L) {
+    return(invokeRestart("cellard_leave", "left"))
+  }
+  text <- sprintf("quit() ended the cell with status %d; the session and its variables are kept", status)
+  invokeRestart("cellard_leave", list(ename = "quit", evalue = text, traceback = list(paste("Error:", text))))
+}
+
+# through makes system or system2 end the cell when it is being interrupted. R ignores
+# the signal as long as it waits for a child, and the signal ends the child: a loop over
+# sleeping children would never see one.
+through <- function(call) {
+  force(call)
+  function(...) {
+    result <- withVisible(call(...))
+    status <- if (is.numeric(result$value)) result$value else attr(result$value, "status")
+    # 130 is a shell's, whose command was interrupted. The agent sends a request for the
+    # kernel's info after an interrupt, and at no other time while a cell runs.
+    if (!forked() && (identical(as.integer(status), 130L) || nudged())) {
+      invokeRestart("cellard_interrupt")
+    }
+    if (result$visible) result$value else invisible(result$value)
+  }
+}
+
+# nudged tells whether a request for the kernel's info is waiting. What it takes from
+# the socket for that is answered after the cell.
+nudged <- function() {
+  suspendInterrupts({
+    while (length(poll("shell", 0L)) > 0L) {
+      session$waiting <- c(session$waiting, list(receive("shell")))
+    }
+  })
+  any(vapply(session$waiting, function(request) identical(request$header$msg_type, "kernel_info_request"), NA))
+}
+
+# with_end makes tryCatch hand a cell no more than its first interrupt: a loop that
+# catches them all could not be stopped otherwise.
+with_end <- function(try) {
+  steps <- as.list(body(try))
+  at <- which(vapply(steps, identical, NA, quote(handlers <- list(...))))
+  if (length(at) != 1L) {
+    return(try) # another R's, made in another way
+  }
+  guard <- bquote(if (!is.null(names(handlers)) && any(names(handlers) %in% c("interrupt", "condition"))) {
+    handlers <- .(guarded)(handlers)
+  })
+  body(try) <- as.call(append(steps, guard, at))
+  try
+}
+
+guarded <- function(handlers) {
+  force(handlers)
+  for (i in which(names(handlers) %in% c("interrupt", "condition"))) {
+    handlers[[i]] <- guarded_handler(handlers[[i]])
+  }
+  handlers
+}
+
+guarded_handler <- function(handler) {
+  force(handler)
+  function(condition) {
+    if (inherits(condition, "interrupt")) {
+      session$interrupts <- session$interrupts + 1L
+      if (session$interrupts > 1L && !forked()) {
+        invokeRestart("cellard_interrupt")
+      }
+    }
+    handler(condition)
+  }
+}

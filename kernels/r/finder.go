@@ -1,0 +1,216 @@
+package r
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cellard/cellard/internal/environ"
+)
+
+// maxProbe bounds what is read of an R's answer, in bytes.
+const maxProbe = 64 << 10
+
+// answerMark stands before the line that answers: a site's profile may print, too.
+const answerMark = "cellard-r:"
+
+// probe prints the versions of R, of IRkernel, and which packages the kernel lacks. It
+// loads none of them.
+const probe = `cat("\n` + answerMark + `", paste(R.version$major, R.version$minor, sep = "."),` +
+	` tryCatch(as.character(utils::packageVersion("IRkernel")), error = function(e) "none"),` +
+	` Filter(function(p) !nzchar(system.file(package = p)), c("pbdZMQ", "jsonlite", "digest")), "\n")`
+
+// Interpreter is an R that the kernel can run in.
+type Interpreter struct {
+	// Program is the R to start.
+	Program string
+	// Version and IRkernel are versions, of R and of the package IRkernel.
+	Version  string
+	IRkernel string
+}
+
+// Options say where to look. The zero value looks in the agent's own environment.
+type Options struct {
+	// Env is the environment of kernels; nil stands for the agent's own.
+	Env []string
+	// Dir is where R is asked; "" stands for the current directory.
+	Dir string
+	// Timeout bounds the answer; 0 stands for 30 s.
+	Timeout time.Duration
+	// Credential is whom R runs as when it is asked: the kernels' user; nil stands for
+	// the agent's own.
+	Credential *syscall.Credential
+}
+
+// Finder finds R, and remembers it.
+type Finder struct {
+	options Options
+	lock    chan struct{} // of one element: who holds it may use found
+	found   *Interpreter
+	stat    os.FileInfo // of found's program, as it was then
+}
+
+// NewFinder returns a Finder.
+func NewFinder(o Options) *Finder {
+	if o.Env == nil {
+		o.Env = os.Environ()
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	return &Finder{options: o, lock: make(chan struct{}, 1)}
+}
+
+// NotFoundError says why no R will do.
+type NotFoundError struct {
+	// Program is the R that was asked; "" where there is none.
+	Program string
+	// Reason is what it lacks.
+	Reason string
+	// NoPackage tells that R runs and lacks only packages.
+	NoPackage bool
+}
+
+// Error says what is wrong.
+func (e *NotFoundError) Error() string {
+	if e.Program == "" {
+		return e.Reason
+	}
+	return e.Program + ": " + e.Reason
+}
+
+// Hint says what to do about it.
+func (e *NotFoundError) Hint() string {
+	if e.NoPackage {
+		return `install R's package IRkernel: apt-get install r-cran-irkernel, or install.packages("IRkernel") in R`
+	}
+	return "install R and its package IRkernel: on Debian and Ubuntu, apt-get install r-base-core r-cran-irkernel"
+}
+
+// Find returns the R of R_HOME, or the first of the PATH, when it has what the kernel
+// needs. A success is remembered as long as the program stays the same file; after a
+// failure the next call looks again, so that an installation mends it. The error is a
+// *NotFoundError, or ctx's.
+func (f *Finder) Find(ctx context.Context) (*Interpreter, error) {
+	select {
+	case f.lock <- struct{}{}:
+		defer func() { <-f.lock }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if f.found != nil && f.unchanged() {
+		return f.found, nil
+	}
+	f.found = nil
+	program := f.program()
+	if program == "" {
+		return nil, &NotFoundError{Reason: "there is no R on this machine"}
+	}
+	stat, _ := os.Stat(program)
+	found, err := f.ask(ctx, program)
+	if err != nil {
+		return nil, err
+	}
+	f.found, f.stat = found, stat
+	return found, nil
+}
+
+// Forget makes the next Find look again: for a caller whose kernel did not start.
+func (f *Finder) Forget() {
+	f.lock <- struct{}{}
+	f.found = nil
+	<-f.lock
+}
+
+func (f *Finder) unchanged() bool {
+	now, err := os.Stat(f.found.Program)
+	return err == nil && f.stat != nil && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime())
+}
+
+func (f *Finder) program() string {
+	names := []string{"R", "/usr/local/bin/R", "/usr/bin/R"}
+	if home := environ.Get(f.options.Env, "R_HOME"); home != "" {
+		names = append([]string{filepath.Join(home, "bin", "R")}, names...)
+	}
+	for _, name := range names {
+		if program, err := environ.LookPath(f.options.Env, name); err == nil {
+			return program
+		}
+	}
+	return ""
+}
+
+// ask runs an R once.
+func (f *Finder) ask(ctx context.Context, program string) (*Interpreter, error) {
+	fail := func(format string, args ...any) (*Interpreter, error) {
+		return nil, &NotFoundError{Program: program, Reason: fmt.Sprintf(format, args...)}
+	}
+	bounded, cancel := context.WithTimeout(ctx, f.options.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(bounded, program, "--no-save", "--no-restore", "--no-init-file", "--slave", "-e", probe)
+	cmd.Env = f.options.Env
+	cmd.Dir = f.options.Dir
+	out, errs := &limited{limit: maxProbe}, &limited{limit: maxProbe}
+	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: f.options.Credential}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		switch user := f.options.Credential; {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case bounded.Err() != nil:
+			return fail("it did not answer within %s", f.options.Timeout)
+		case user != nil && errors.Is(err, os.ErrPermission):
+			return fail("uid %d, whom cells run as, may not run it", user.Uid)
+		}
+		return fail("%v%s", err, lastLine(errs.Bytes()))
+	}
+	_, answer, ok := strings.Cut("\n"+out.String(), "\n"+answerMark)
+	answer, _, _ = strings.Cut(answer, "\n")
+	words := strings.Fields(answer)
+	if !ok || len(words) < 2 {
+		return fail("it does not answer as R does")
+	}
+	lacks := words[2:]
+	if words[1] == "none" {
+		lacks = append(lacks, "IRkernel")
+	}
+	if len(lacks) > 0 {
+		return nil, &NotFoundError{Program: program, NoPackage: true,
+			Reason: fmt.Sprintf("R %s has no package %s", words[0], strings.Join(lacks, ", "))}
+	}
+	return &Interpreter{Program: program, Version: words[0], IRkernel: words[1]}, nil
+}
+
+func lastLine(b []byte) string {
+	b = bytes.TrimSpace(b)
+	line := strings.ToValidUTF8(string(b[bytes.LastIndexByte(b, '\n')+1:]), "�")
+	if line == "" {
+		return ""
+	}
+	if len(line) > 300 {
+		line = strings.ToValidUTF8(line[:300], "") + "…"
+	}
+	return " (" + line + ")"
+}
+
+// limited takes what is written up to its limit, and forgets the rest.
+type limited struct {
+	bytes.Buffer
+	limit int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := l.limit - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
