@@ -1,0 +1,29 @@
+'use strict';
+// The first script of the kernel's Node. It reads the others from a pipe, and runs
+// them in a realm of their own: what a cell does to Array.prototype, JSON or Promise
+// is done to the main realm's, and the kernel has its own. main.js and what it
+// requires are compiled there; realm.js alone belongs to the user's realm.
+(() => {
+  const fs = require('node:fs');
+  const vm = require('node:vm');
+  const sources = JSON.parse(fs.readFileSync(7, 'utf8'));
+  fs.closeSync(7);
+  const context = vm.createContext({ __proto__: null, process });
+  const modules = { __proto__: null };
+
+  // load runs a file of the kernel once, as CommonJS.
+  function load(name) {
+    if (modules[name]) return modules[name].exports;
+    const module = (modules[name] = { exports: {} });
+    const own = name === 'realm.js';
+    const run = vm.compileFunction(sources[name], ['require', 'module', 'exports', 'main'], {
+      filename: 'cellard:' + name,
+      parsingContext: own ? undefined : context,
+    });
+    sources[name] = undefined;
+    const find = (id) => (id[0] === '.' ? load(id.slice(2)) : id.startsWith('source:') ? sources[id.slice(7)] : require(id));
+    run(find, module, module.exports, globalThis);
+    return module.exports;
+  }
+  load('main.js');
+})();

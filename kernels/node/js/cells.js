@@ -1,0 +1,239 @@
+'use strict';
+// One cell at a time: run, and its end, however it comes.
+
+const inspector = require('node:inspector');
+const channel = require('./channel.js');
+const realm = require('./realm.js');
+const { rewrite } = require('./rewrite.js');
+const { Positions } = require('./positions.js');
+const { syntaxError } = require('./errors.js');
+const { Surroundings } = require('./surroundings.js');
+const { closeSince, handles } = require('./handles.js');
+
+const { state } = realm;
+const { setImmediate } = require('node:timers');
+
+class Cells {
+  constructor(shared) {
+    this.session = connect();
+    this.own = connect(); // for what the running code itself asks for
+    this.shared = shared;
+    this.kinds = new Map();
+    this.positions = new Positions();
+    state.idle = state.current = { id: 0, dead: false };
+    this.ending = []; // what is called as a cell ends
+  }
+
+  // start runs a cell once the event loop comes round: what is evaluated in a setImmediate
+  // can be terminated without harm.
+  start(message) {
+    const cell = {
+      id: message.id,
+      dead: false,
+      silent: message.silent,
+      file: message.file,
+      code: message.code,
+      map: message.map,
+      source: message.source,
+      stdin: message.stdin,
+      exit: undefined,
+      before: handles(),
+      threads: [],
+    };
+    this.cell = state.running = state.current = cell;
+    setImmediate(() => this.run(cell, message));
+  }
+
+  run(cell, message) {
+    if (this.cell !== cell) return;
+    cell.surroundings = new Surroundings(message);
+    try {
+      cell.surroundings.enter();
+    } catch (error) {
+      return this.end(cell, { name: error.code || error.name, value: error.message, traceback: [] });
+    }
+    this.evaluate(cell, true);
+  }
+
+  evaluate(cell, again) {
+    let made;
+    try {
+      made = rewrite(cell.code, this.kinds);
+    } catch (error) {
+      if (!(error instanceof SyntaxError) && !(error instanceof RangeError)) throw error;
+      if (!compiles(cell)) return this.end(cell, syntaxError(cell, error));
+      made = { code: cell.code, names: new Map() }; // newer than the parser
+    }
+    this.positions.add(cell.file, { code: cell.code, edits: made.edits, map: cell.map, source: cell.source });
+    const options = {
+      expression: `${made.code}\n//# sourceURL=${cell.file}`,
+      replMode: true,
+      awaitPromise: true,
+    };
+    // From here on the watching thread may terminate what runs.
+    Atomics.store(this.shared, 0, cell.id << 2);
+    this.session.post('Runtime.evaluate', options, (failed, answer) => {
+      if (this.cell !== cell) return; // it has been given up
+      const thrown = answer && answer.exceptionDetails;
+      const clash = again && thrown && redeclared(thrown);
+      if (clash) {
+        this.kinds.set(clash, this.kinds.get(clash) === 'var' || !ownGlobal(clash) ? 'let' : 'var');
+        return this.evaluate(cell, false);
+      }
+      if (!thrown || thrown.exception.className !== 'SyntaxError') for (const [name, kind] of made.names) this.kinds.set(name, kind);
+      if (!failed && !thrown) return this.end(cell, null);
+      this.end(cell, thrown ? this.thrown(cell, thrown) : { name: 'Error', value: String(failed.message), traceback: [] });
+    });
+  }
+
+  // thrown describes what a cell has thrown. It runs the user's code (getters, a proxy's
+  // traps), and so through the session, where it can be stopped.
+  thrown(cell, details) {
+    const exception = details.exception;
+    const argument = exception.objectId ? { objectId: exception.objectId } : 'unserializableValue' in exception ? { unserializableValue: exception.unserializableValue } : { value: exception.value };
+    cell.error = undefined;
+    this.call('fail', argument);
+    this.session.post('Runtime.releaseObject', { objectId: exception.objectId || '' }, () => {});
+    return cell.error || { name: 'Error', value: details.text, traceback: [] };
+  }
+
+  // call calls a function of $$cellard with a value that the inspector knows.
+  call(name, argument) {
+    this.session.post('Runtime.callFunctionOn', {
+      functionDeclaration: `function(value) { $$cellard.${name}(value) }`,
+      objectId: this.root(),
+      arguments: [argument],
+      silent: true,
+    }, () => {});
+  }
+
+  // root is the inspector's id of the user's global object, to call functions on.
+  root() {
+    if (!this.rootId) {
+      this.session.post('Runtime.evaluate', { expression: 'globalThis', objectGroup: 'cellard' }, (_, answer) => {
+        this.rootId = answer.result.objectId;
+      });
+    }
+    return this.rootId;
+  }
+
+  // leave takes the running cell from the watching thread. It tells whether the cell
+  // was to be stopped.
+  leave(cell) {
+    const run = cell.id << 2;
+    const word = Atomics.compareExchange(this.shared, 0, run, 0);
+    if (word === run || word === 0) return false;
+    while (Atomics.compareExchange(this.shared, 0, run | 1, 0) !== (run | 1)) {
+      this.session.post('Runtime.evaluate', { expression: '$$cellard.absorb()' }, () => {});
+    }
+    return true;
+  }
+
+  // interrupt ends a cell that waits. One that computes does not come here: the
+  // watching thread terminates it.
+  interrupt(id) {
+    const cell = this.cell;
+    if (cell && cell.id === id) {
+      cell.stopped = true;
+      this.end(cell, null);
+    }
+  }
+
+  // exit ends the running cell as process.exit does a program. It does not return there.
+  exit(code) {
+    const cell = state.current;
+    if (cell === this.cell) {
+      cell.exit = code;
+      setImmediate(() => this.end(cell, null));
+    } else if (!cell.dead) {
+      channel.text('e', cell.id, `process.exit(${code}) in a callback of a finished cell: its timers are stopped, the session goes on\n`);
+    }
+    cell.dead = true;
+    this.own.post('Runtime.terminateExecution');
+    for (;;);
+  }
+
+  // crash ends the running cell with an error that nothing caught, as it would end a
+  // program. That of a finished cell is told there.
+  crash(cell, error) {
+    if (cell.dead) return;
+    const told = this.tell(error);
+    if (cell === this.cell) {
+      cell.crashed = told;
+      cell.dead = true;
+      setImmediate(() => this.end(cell, null));
+    } else if (cell.id !== 0) {
+      channel.text('e', cell.id, `Uncaught ${told.traceback.join('\n')}\n`);
+    }
+  }
+
+  // reject tells of a promise that failed and that nobody waits for.
+  reject(cell, reason) {
+    channel.text('e', cell.id, `Uncaught (in promise) ${this.tell(reason).traceback.join('\n')}\n`);
+  }
+
+  // tell describes an error where that can be stopped: it runs the user's code.
+  tell(error) {
+    this.untold = error;
+    this.told = undefined;
+    this.session.post('Runtime.evaluate', { expression: '$$cellard.describe()', silent: true }, () => {});
+    this.untold = undefined;
+    return this.told || { name: 'Error', value: 'an error that can not be shown', traceback: ['an error that can not be shown'] };
+  }
+
+  end(cell, error) {
+    if (this.cell !== cell) return;
+    this.cell = undefined;
+    const stopped = this.leave(cell) || cell.stopped;
+    if (stopped || cell.exit !== undefined || cell.crashed) {
+      cell.dead = true;
+      closeSince(cell);
+      // An answer to come for a cell that was given up would come when its promise is
+      // collected: see realm.js on gate.
+      this.session.disconnect();
+      this.session = connect();
+      this.rootId = undefined;
+    }
+    state.running = null;
+    if (cell.dead) state.current = state.idle;
+    for (const f of this.ending) f(cell);
+    if (cell.surroundings) cell.surroundings.leave();
+    let answer = { status: 'ok' };
+    if (stopped) answer = { status: 'interrupted' };
+    else if (cell.exit !== undefined) {
+      if (cell.exit !== 0) answer = { status: 'error', error: { name: 'ExitStatus', value: String(cell.exit), traceback: [`process.exit(${cell.exit})`] } };
+    } else if (cell.crashed || error) answer = { status: 'error', error: cell.crashed || error };
+    channel.send('x', cell.id, JSON.stringify(answer));
+  }
+}
+
+function connect() {
+  const session = new inspector.Session();
+  session.connect();
+  return session;
+}
+
+// compiles reports whether Node takes code that the parser doesn't know.
+function compiles(cell) {
+  const vm = require('node:vm');
+  try {
+    new vm.Script(`(async () => {${cell.code}\n})`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// redeclared is the name that an early error says is declared already.
+function redeclared(details) {
+  const text = (details.exception && details.exception.description) || '';
+  const match = /^SyntaxError: Identifier '([^']+)' has already been declared/.exec(text);
+  return match && match[1];
+}
+
+function ownGlobal(name) {
+  const property = Reflect.getOwnPropertyDescriptor(main, name);
+  return property && !property.configurable;
+}
+
+module.exports = { Cells };

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// soon is when a cell under test is interrupted.
+const soon = 400 * time.Millisecond
+
+// Whatever a cell does when it is interrupted: it ends, what was there is still there,
+// and nothing of it goes on.
+func TestStop(t *testing.T) {
+	cases := []struct{ name, code string }{
+		{"busy loop", "while (true) {}"},
+		{"loop that swallows", "while (true) { try { while (true) {} } catch (e) {} finally { while (true) {} } }"},
+		{"await for ever", "await new Promise(() => {})"},
+		{"await in a loop", "for (;;) { await new Promise(r => setTimeout(r, 1)); n++ }"},
+		{"await at once in a loop", "for (;;) { await 1; n++ }"},
+		{"swallowed awaits", "for (;;) { try { await new Promise(r => setTimeout(r, 1)); n++ } catch {} finally { n++ } }"},
+		{"async function", "const go = async () => { for (;;) { n++; await new Promise(r => setImmediate(r)) } }; await go()"},
+		{"interval", "setInterval(() => { n++ }, 1); await new Promise(() => {})"},
+		{"interval that computes", "setInterval(() => { n++; while (true) {} }, 1); await new Promise(() => {})"},
+		{"immediate", "const again = () => { n++; setImmediate(again) }; again(); await new Promise(() => {})"},
+		{"tick", "const again = () => { n++; process.nextTick(again) }; again(); await new Promise(() => {})"},
+		{"microtask", "const again = () => { n++; queueMicrotask(again) }; again(); await new Promise(() => {})"},
+		{"then", "const again = () => { n++; return Promise.resolve().then(again) }; await again()"},
+		{"timers/promises", "const { setTimeout: sleep } = await import('node:timers/promises'); for (;;) { await sleep(1); n++ }"},
+		{"promise interval", "import { setInterval as every } from 'node:timers/promises'\nfor await (const _ of every(1)) n++"},
+		{"regex", "/^(a+)+$/.test('a'.repeat(60) + 'b')"},
+		{"Atomics.wait", "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)"},
+		{"getter of the value", "({ get [Symbol.toStringTag]() { while (true) {} } })"},
+		{"inspect of the value", "({ [require('util').inspect.custom]() { while (true) {} } })"},
+		{"execSync", "require('child_process').execSync('sleep 300')"},
+		{"spawn", "const c = require('child_process').spawn('sleep', ['300']); await new Promise(r => c.on('exit', r))"},
+		{"stubborn child", "require('child_process').execSync(`trap '' INT TERM; sleep 300; sleep 300`)"},
+		{"file callbacks", "const fs = require('fs'); const again = () => { n++; fs.stat('/', again) }; again(); await new Promise(() => {})"},
+		{"file promises", "const again = () => { n++; return require('fs').promises.stat('/').finally(again) }; await again()"},
+		{"http", `const http = require('http')
+const server = http.createServer((q, a) => a.end('x')).listen(0, '127.0.0.1')
+await new Promise(r => server.on('listening', r))
+for (;;) { await (await fetch('http://127.0.0.1:' + server.address().port)).text(); n++ }`},
+		{"http that computes", `const server2 = require('http').createServer((q, a) => { while (true) { n++ } }).listen(0, '127.0.0.1')
+await new Promise(r => server2.on('listening', r))
+await fetch('http://127.0.0.1:' + server2.address().port)`},
+		{"thread", "new (require('worker_threads').Worker)('for(;;);', { eval: true }); await new Promise(() => {})"},
+		{"channel", "const c = new MessageChannel(); c.port1.onmessage = () => { n++; c.port2.postMessage(1) }; c.port2.postMessage(1); await new Promise(() => {})"},
+		{"module", "await import('data:text/javascript,for(;;);')"},
+		{"recursion", "function deep() { try { deep() } finally { deep() } } deep()"},
+		{"emitter", "const e = new (require('events'))(); e.on('x', () => { n++; setImmediate(() => e.emit('x')) }); e.emit('x'); await new Promise(() => {})"},
+		{"printing", "for (;;) console.log('x'.repeat(1000))"},
+		{"sort", "Array.from({ length: 1e6 }, Math.random).sort(() => { while (true) {} })"},
+		{"large JSON", "for (;;) JSON.parse(JSON.stringify(Array(1e5).fill({ a: 1 })))"},
+	}
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let x = 41; var n = 0").text("")
+		for _, c := range cases {
+			s.t = t
+			ok := t.Run(c.name, func(t *testing.T) {
+				s.t = t
+				defer func() { s.t = nil }()
+				begin := time.Now()
+				s.within(soon, c.code).stopped()
+				t.Logf("ended %v after the interrupt", (time.Since(begin) - soon).Round(time.Millisecond))
+				s.run("n = 0; await new Promise(r => setTimeout(r, 50)); [x, n]").text("[ 41, 0 ]").out("", "")
+			})
+			if !ok && s.k.p != nil {
+				select {
+				case <-s.k.over:
+					t.Fatalf("Node has ended: %v", s.k.end())
+				default:
+				}
+			}
+		}
+		s.t = t
+		s.run("process._getActiveHandles().map(h => h.constructor.name)")
+	})
+}
