@@ -4,6 +4,7 @@
 package pythons
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,30 +39,41 @@ func All(t testing.TB) []Python {
 // Newest returns the interpreter with the newest ipykernel that is tested.
 func Newest(t testing.TB) string {
 	t.Helper()
-	if p := os.Getenv("CELLARD_TEST_PYTHON"); p != "" {
-		return p
+	p, err := FindNewest()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return setup(t, "newest")
+	return p
+}
+
+// FindNewest is Newest where there is no test yet, as in TestMain.
+func FindNewest() (string, error) {
+	if p := os.Getenv("CELLARD_TEST_PYTHON"); p != "" {
+		return p, nil
+	}
+	return find("newest")
 }
 
 func setup(t testing.TB, name string) string {
 	t.Helper()
-	c := exec.Command(filepath.Join(root(t), "scripts", "setup-python.sh"), name)
+	p, err := find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func find(name string) (string, error) {
+	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output() // a test starts in its package's directory
+	if err != nil {
+		return "", fmt.Errorf("go list -m: %w", err)
+	}
+	c := exec.Command(filepath.Join(strings.TrimSpace(string(root)), "scripts", "setup-python.sh"), name)
 	var stderr strings.Builder
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("setup-python.sh %s: %v\n%s", name, err, stderr.String())
+		return "", fmt.Errorf("setup-python.sh %s: %w\n%s", name, err, stderr.String())
 	}
-	return strings.TrimSpace(string(out))
-}
-
-// root is the directory of the module: a test starts in its package's.
-func root(t testing.TB) string {
-	t.Helper()
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatalf("go list -m: %v", err)
-	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), nil
 }
