@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cellard/cellard/kernels/node"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -34,6 +35,8 @@ type found struct {
 func (c *Catalogue) makeRunners(o Options) []runner {
 	return []runner{
 		pythonRunner(o, c.settings),
+		c.nodeRunner(o, node.JavaScript),
+		c.nodeRunner(o, node.TypeScript),
 	}
 }
 

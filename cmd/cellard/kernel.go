@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/kernels/node"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
@@ -32,7 +33,16 @@ type ownKernel struct {
 
 // ownKernels are all kernels of our own.
 func ownKernels() []ownKernel {
-	return []ownKernel{}
+	return []ownKernel{
+		{name: node.JavaScript, display: "JavaScript (cellard)", start: startNode(node.JavaScript)},
+		{name: node.TypeScript, display: "TypeScript (cellard)", start: startNode(node.TypeScript)},
+	}
+}
+
+func startNode(language string) func(string) (kernel.Language, error) {
+	return func(interpreter string) (kernel.Language, error) {
+		return node.New(node.Options{Language: language, Program: interpreter}), nil
+	}
 }
 
 const kernelHelp = `

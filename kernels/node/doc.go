@@ -31,7 +31,7 @@
 // The kernel's JavaScript has a realm of its own, so what a cell does to prototypes and
 // globals isn't done to it. What comes over the pipe is not believed: frames are
 // bounded and checked, and a bad one ends the kernel. If Node dies, Execute returns a
-// *DiedError, which unwraps to the process's *exec.ExitError.
+// *kernel.DiedError.
 //
 // # Who owns what
 //

@@ -111,7 +111,7 @@ func (f *Finder) Forget() {
 
 // candidates are the programs to ask, in order, each once.
 func (f *Finder) candidates() (programs []string) {
-	names := []string{"node", "nodejs", "/usr/local/bin/node", "/usr/bin/node"}
+	names := []string{"node", "nodejs"}
 	if own := environ.Get(f.o.Env, "CELLARD_NODE"); own != "" {
 		names = []string{own}
 	}

@@ -22,6 +22,9 @@ const (
 	TypeScript = "typescript"
 )
 
+// Implementation is the kernel's name.
+const Implementation = "cellard-node"
+
 // Options of a Kernel. The zero value runs JavaScript on the Node that Find finds.
 type Options struct {
 	// Language is JavaScript or TypeScript; "" stands for JavaScript.
@@ -111,7 +114,7 @@ func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 		return jupyter.KernelInfo{}, fmt.Errorf("Node did not start within %v", startWithin)
 	}
 	info := jupyter.KernelInfo{
-		Implementation:        "cellard-node",
+		Implementation:        Implementation,
 		ImplementationVersion: k.version,
 		LanguageInfo:          jupyter.LanguageInfo{Name: JavaScript, Version: k.version, MimeType: "text/javascript", FileExtension: ".js"},
 		Banner:                "JavaScript on Node.js " + k.version,

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/cellard/cellard/kernels/output"
+	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
 
 // process is a running Node and the pipes to it. In Node they are fd 3 (frames), 4
@@ -27,20 +27,9 @@ type process struct {
 
 	commands, stops, answers *sender
 
-	ended chan struct{} // closed when the process has ended, and err is set
-	err   error
+	ended chan struct{} // closed when the process has ended
 	wg    sync.WaitGroup
 }
-
-// DiedError tells that Node ended under the kernel. It unwraps to the *exec.ExitError,
-// which has how.
-type DiedError struct{ Err error }
-
-func (e *DiedError) Error() string { return fmt.Sprintf("Node has ended: %v", e.Err) }
-func (e *DiedError) Unwrap() error { return e.Err }
-
-// errEnded stands for an end with exit code 0.
-var errEnded = errors.New("exit status 0")
 
 // flags are Node's: without the check, a termination between two calls of an async hook
 // aborts the process; warnings about Node's own experiments are nothing of the cell's.
@@ -114,17 +103,14 @@ func (p *process) run(started chan<- error) {
 		return
 	}
 	started <- nil
-	p.err = p.reaper.Wait(p.cmd)
-	if p.err == nil {
-		p.err = errEnded
-	}
+	_ = p.reaper.Wait(p.cmd) // how it ended is in cmd.ProcessState
 	close(p.ended)
 }
 
 // died is the reason why there is no more to read.
 func (p *process) died() error {
 	<-p.ended
-	return &DiedError{p.err}
+	return &kernel.DiedError{What: "node", State: p.cmd.ProcessState}
 }
 
 // close ends the process and waits for all that belongs to it. The reader of frames
