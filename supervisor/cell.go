@@ -76,6 +76,7 @@ func (s *session) send(t *task) {
 		}
 		s.decoders[i] = mime.Decoder{}
 	}
+	k.oomsAt = procfs.OOMKills() // a child that ran out of memory in an earlier cell is not this one's end
 	c.born = procfs.Now()
 	c.cpu, c.cpus = procfs.CPUTime(k.Pid())
 	c.peak = procfs.ResetPeak(k.Pid())

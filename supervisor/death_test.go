@@ -2,11 +2,14 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -217,4 +220,57 @@ func TestNothingOutlivesItsKernel(t *testing.T) {
 		}
 	}
 	a.until("orphans are reaped", reaped)
+}
+
+// A kernel that is killed is said to have run out of memory only if the system's OOM
+// killer struck since its last cell began, not when it once took a child.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("set x 1"))
+	if procfs.OOMKills() < 0 {
+		t.Fatal("/proc/vmstat does not tell of the OOM killer here")
+	}
+	s := a.session("fake")
+	struck := func() { s.do(func() { s.k.oomsAt-- }) } // as one more since would look
+	struck()
+	a.lostBy(a.cell("!die-after-busy"), api.LostSignal, "SIGKILL", -1)
+
+	a.ok(a.cell("set x 1"))
+	r := a.queue(lines("print a", "sleep 300000"))
+	a.until("the cell runs", func() (running bool) {
+		s.do(func() { running = s.cur != nil && s.cur.busy })
+		return running
+	})
+	struck()
+	c, _ := a.Context("fake")
+	_ = syscall.Kill(c.ProcessID, syscall.SIGKILL)
+	a.lostBy(a.end(r), api.LostOOM, "SIGKILL", -1)
+
+	a.ok(a.cell("set x 1"))
+	struck()
+	c, _ = a.Context("fake")
+	_ = syscall.Kill(c.ProcessID, syscall.SIGKILL)
+	a.until("the context is dead", func() bool { c, _ := a.Context("fake"); return c.State == api.ContextDead })
+	if x := a.cell("print b"); x.Status != api.StatusOK || x.State != api.StateLost || x.Lost == nil || x.Lost.Reason != api.LostOOM {
+		t.Errorf("killed while idle: %s", show(x))
+	}
+}
+
+// Where memory runs out the system takes a kernel, or a child of one, before the agent.
+func TestKernelsGoFirst(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("sh sleep 1000 &"))
+	a.until("the child runs", func() bool { return len(a.processes()) == 2 })
+	mine, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range a.processes() {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", p.PID))
+		if err != nil || string(b) != "500\n" || string(mine) == "500\n" {
+			t.Errorf("process %d has %q, %v; the agent %q", p.PID, b, err, mine)
+		}
+	}
 }

@@ -31,7 +31,7 @@ type kernel struct {
 	displays execution.DisplayMap
 	helpers  map[int]uint64 // processes that are part of it: pid to start time
 	words    lastWords
-	oomsAt   int64
+	oomsAt   int64     // procfs.OOMKills at its start, then at that of its last cell
 	killedAs *api.Lost // why the agent killed it, if it did
 	killedAt time.Time
 }
@@ -278,7 +278,7 @@ func (k *kernel) lost() *api.Lost {
 		name := signalName(sig)
 		l.Reason, l.Signal = api.LostSignal, &name
 		l.Message = "the kernel was ended by " + name
-		if now := procfs.OOMKills(); sig == syscall.SIGKILL && k.oomsAt >= 0 && now > k.oomsAt {
+		if now := procfs.OOMKills(); sig == syscall.SIGKILL && now > k.oomsAt {
 			l.Reason, l.Message = api.LostOOM, "the system ran out of memory and ended the kernel"
 		}
 	} else {

@@ -137,6 +137,7 @@ func (s *spawner) start(program string, argv []string, attr *os.ProcAttr) (p *Pr
 		p.proc, err = os.StartProcess(program, argv, attr)
 		if err == nil {
 			s.started[p.proc.Pid] = p
+			offerToOOM(p.proc.Pid)
 		}
 		s.mu.Unlock()
 	}
@@ -159,6 +160,14 @@ func (s *spawner) start(program string, argv []string, attr *os.ProcAttr) (p *Pr
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// offerToOOM has the system's OOM killer take a kernel, and what comes from it, before
+// the agent: half of all memory counts as theirs already (proc(5), oom_score_adj). Where
+// the agent is root they can't take it back.
+func offerToOOM(pid int) {
+	// An error means that the kernel has ended, or that it is judged by its size alone.
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
 }
 
 // reapOrphans waits for the adopted children that have ended. Adopted ones are of
