@@ -1,6 +1,7 @@
 # make demo    a conversation with the agent, on real data; leaves charts in demo-out/
 # make build   bin/cellard, one static binary
 # make test    every test, with the race detector, on the oldest and newest ipykernel
+# make guest   the agent in a virtual machine, called over vsock (QEMU; on Debian)
 # make lint    vet, staticcheck, formatting
 # make bench   figures, each beside its peer; FIGURES="echo png" for some of them
 # make fuzz    every fuzz target for FUZZTIME
@@ -18,7 +19,7 @@ BUILD   := CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags "-s -w -
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 GOTESTSUM   := gotest.tools/gotestsum@v1.13.0
 
-.PHONY: demo build test lint bench fuzz
+.PHONY: demo build test guest lint bench fuzz
 
 demo: build
 	@python="$$(scripts/setup-python.sh newest)" && $(GO) run ./demo -agent bin/cellard -python "$$python" -out demo-out
@@ -34,6 +35,11 @@ test: build
 	languages="$$(scripts/setup-languages.sh)" && eval "$$languages" && \
 	CELLARD_TEST_PYTHON="$$newest" CELLARD_TEST_PYTHONS="$$oldest:$$newest" CGO_ENABLED=1 \
 	$(GO) run $(GOTESTSUM) --format pkgname -- -race -timeout 20m ./...
+
+# Apart from test: it takes root, QEMU and Rust to set up, and some minutes.
+guest:
+	@guest="$$(scripts/setup-guest.sh)" && CELLARD_TEST_GUEST="$$guest" \
+	$(GO) run $(GOTESTSUM) --format standard-verbose -- -count=1 -timeout 30m ./internal/guest
 
 lint:
 	$(GO) vet ./...
