@@ -177,14 +177,3 @@ func told(err error) string {
 	}
 	return err.Error()
 }
-
-func TestState(t *testing.T) {
-	each(t, func(t *testing.T, program string) {
-		s := open(t, JavaScript, program)
-		s.run("let x = 41; const c = 1; function f(a){ return a+1 }; class A { m(){ return 1 } }").text("")
-		s.run("f(x)").text("42")
-		s.run("let x = 1; const c = 9; class A { m(){ return 2 } }\n[x, c, new A().m()]").text("[ 1, 9, 2 ]")
-		s.run("import { join } from 'node:path'\nconst q = await Promise.resolve(7)\njoin('a', String(q))").text("'a/7'")
-		s.run("console.log('out'); console.error('err'); process.stdout.write('raw')").out("out\nraw", "err\n")
-	})
-}

@@ -25,5 +25,6 @@
     run(find, module, module.exports, globalThis);
     return module.exports;
   }
-  load('main.js');
+  // Later: when this script ends, Node puts globals back as they were before it.
+  setImmediate(() => load('main.js'));
 })();

@@ -61,10 +61,10 @@ class Cells {
       made = rewrite(cell.code, this.kinds);
     } catch (error) {
       if (!(error instanceof SyntaxError) && !(error instanceof RangeError)) throw error;
-      if (!compiles(cell)) return this.end(cell, syntaxError(cell, error));
+      if (error.final || !compiles(cell)) return this.end(cell, syntaxError(cell, error));
       made = { code: cell.code, names: new Map() }; // newer than the parser
     }
-    this.positions.add(cell.file, { code: cell.code, edits: made.edits, map: cell.map, source: cell.source });
+    this.positions.add(cell.file, { code: cell.code, edits: made.edits, map: cell.map, source: cell.source, cell });
     const options = {
       expression: `${made.code}\n//# sourceURL=${cell.file}`,
       replMode: true,
@@ -163,13 +163,20 @@ class Cells {
       cell.dead = true;
       setImmediate(() => this.end(cell, null));
     } else if (cell.id !== 0) {
-      channel.text('e', cell.id, `Uncaught ${told.traceback.join('\n')}\n`);
+      channel.text('e', cell.id, `Uncaught error in a callback:\n${told.traceback.join('\n')}\n`);
     }
   }
 
-  // reject tells of a promise that failed and that nobody waits for.
-  reject(cell, reason) {
-    channel.text('e', cell.id, `Uncaught (in promise) ${this.tell(reason).traceback.join('\n')}\n`);
+  // reject tells of a promise that failed and that nobody waits for. Whose it is its
+  // trace says, at the end: by the time that Node tells of it another cell may run.
+  reject(reason) {
+    const told = this.tell(reason);
+    let cell = state.current;
+    for (const line of told.traceback) {
+      const match = /^ {4}at .*?(cell-\d+\.[jt]s):\d+:\d+\)?$/.exec(line);
+      cell = (match && this.positions.cell(match[1])) || cell;
+    }
+    if (!cell.dead) channel.text('e', cell.id, `Unhandled rejection of a promise:\n${told.traceback.join('\n')}\n`);
   }
 
   // tell describes an error where that can be stopped: it runs the user's code.
@@ -195,6 +202,7 @@ class Cells {
       this.rootId = undefined;
     }
     state.running = null;
+    cell.before = undefined;
     if (cell.dead) state.current = state.idle;
     for (const f of this.ending) f(cell);
     if (cell.surroundings) cell.surroundings.leave();

@@ -8,8 +8,8 @@ class Edits {
   }
 
   // insert puts text in at a place. Of several at one place the lower rank comes
-  // first: -1 closes what ends there, 1 opens what begins there; and what was inserted
-  // first is the outer one.
+  // first: -2 ends there, -1 closes what ends there, 1 opens what begins there; and what
+  // was inserted first is the outer one.
   insert(at, text, rank) {
     this.list.push({ start: at, end: at, text, rank, n: this.list.length });
   }

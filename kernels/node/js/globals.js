@@ -79,14 +79,17 @@ function importer() {
   return importers.get(directory);
 }
 
-// provides checks what an import declaration names, as a module's linking does.
+// provides has what an import declaration names, as a module's linking would find it,
+// and a CommonJS module's properties that Node doesn't foresee.
 function provides(space, names, specifier) {
+  const found = { __proto__: null };
   for (const name of names) {
-    if (!(name in space)) {
-      throw realm.error('SyntaxError', `The requested module '${specifier}' does not provide an export named '${name}'`);
-    }
+    const other = space.default;
+    if (name in space) found[name] = space[name];
+    else if (other !== null && /^(object|function)$/.test(typeof other) && name in other) found[name] = other[name];
+    else throw realm.error('SyntaxError', `The requested module '${specifier}' does not provide an export named '${name}'`);
   }
-  return space;
+  return found;
 }
 
 function meta() {

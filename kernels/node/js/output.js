@@ -124,9 +124,7 @@ function catchAll(cells) {
   onUncaught(uncaught);
   process.setUncaughtExceptionCaptureCallback((error) => uncaught(error));
   process.on('unhandledRejection', function unhandled(reason) {
-    const cell = state.current;
-    if (cell.dead || process.listenerCount('unhandledRejection') > 1) return;
-    cells.reject(cell, reason);
+    if (process.listenerCount('unhandledRejection') <= 1) cells.reject(reason);
   });
 }
 

@@ -9,7 +9,7 @@ class Positions {
     this.files = new Map();
   }
 
-  // add knows a cell by its file's name: {code, edits, map, source}, where map is a
+  // add knows a cell by its file's name: {code, edits, map, source, cell}, where map is a
   // source map's JSON and source the text that it leads to, if code was made of another.
   // Functions of earlier cells live on, so the last thousand are kept.
   add(file, cell) {
@@ -29,6 +29,12 @@ class Positions {
       if (entry && entry.originalLine !== undefined) place = { line: entry.originalLine + 1, column: entry.originalColumn + 1 };
     }
     return place;
+  }
+
+  // cell is the one that a file is of.
+  cell(file) {
+    const known = this.files.get(file);
+    return known && known.cell;
   }
 
   // text is the cell's own source.

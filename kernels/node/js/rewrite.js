@@ -20,7 +20,11 @@ const options = {
 const parse = (code) => acorn.parse(code, options);
 
 // rewrite returns {code, edits, names}: names has how each name of the top is declared
-// now. kinds has how the names of earlier cells are: 'var', 'let' or 'const'.
+// now. kinds has how the names of earlier cells are: 'var' or 'let'.
+//
+// V8's REPL mode takes a let after a let and a const after a const, but neither after
+// the other or after a var, nor a var after them. So const becomes let, and where var
+// meets let the name stays what it was first.
 function rewrite(code, kinds) {
   const tree = parse(code);
   const edits = new Edits(code);
@@ -98,7 +102,7 @@ class Rewriter {
 
   function(node) {
     const name = node.id.name;
-    if (this.kind(name) === 'var' || this.kind(name) === undefined) {
+    if (this.kind(name) !== 'let') {
       this.names.set(name, 'var');
       return;
     }
@@ -119,19 +123,20 @@ class Rewriter {
   }
 
   lexical(node) {
+    if (node.kind !== 'let' && node.kind !== 'const') return;
     const names = node.declarations.flatMap((d) => bound(d.id));
-    if (!names.some((name) => this.kind(name) === 'var')) {
-      for (const name of names) this.names.set(name, node.kind === 'const' ? 'const' : 'let');
-    } else if (node.kind === 'let' || node.kind === 'const') {
+    if (names.some((name) => this.kind(name) === 'var')) {
       this.assign(node, names, 'let', true);
+      return;
     }
+    if (node.kind === 'const') this.edits.replace(node.start, node.start + 5, 'let');
+    for (const name of names) this.names.set(name, 'let');
   }
 
   // var is one at any depth outside functions.
   var(node, parent) {
     const names = node.declarations.flatMap((d) => bound(d.id));
-    const lexical = names.some((name) => this.kind(name) === 'let' || this.kind(name) === 'const');
-    if (!lexical) {
+    if (!names.some((name) => this.kind(name) === 'let')) {
       for (const name of names) this.names.set(name, 'var');
       return;
     }
@@ -139,25 +144,20 @@ class Rewriter {
     this.assign(node, names, 'var', !inFor);
   }
 
-  // assign makes assignments of a declaration, and declares its names as they are
-  // known before the cell.
+  // assign makes assignments of a declaration, whose names are then declared before the
+  // cell, as they are known or else as kind.
   assign(node, names, kind, statement) {
     for (const name of names) {
-      const before = this.kind(name) || kind;
-      if (before === 'const' || before === 'let') {
-        if (before === 'const' || kind === 'let') this.prefix += `let ${name};`;
-        this.names.set(name, 'let');
-      } else {
-        this.prefix += `var ${name};`;
-        this.names.set(name, 'var');
-      }
+      const known = this.kind(name) || kind;
+      if (known === 'var' || kind === 'let') this.prefix += `${known} ${name};`;
+      this.names.set(name, known);
     }
     const first = node.declarations[0];
     this.edits.replace(node.start, first.start, statement ? 'void (' : '');
     for (const d of node.declarations) {
       if (!d.init && statement) {
         if (kind === 'var') this.edits.replace(d.start, d.end, '0');
-        else this.edits.insert(d.end, ' = undefined', -1);
+        else this.edits.insert(d.end, ' = undefined', -2);
       }
     }
     if (statement) this.edits.insert(node.declarations[node.declarations.length - 1].end, ')', -1);
@@ -176,12 +176,12 @@ class Rewriter {
       this.prefix += `${source};`;
       return;
     }
-    const parts = { const: [], var: [] };
+    const parts = { let: [], var: [] };
     const wanted = [];
     let space;
     for (const s of node.specifiers) {
       const name = s.local.name;
-      const kind = this.kind(name) === 'var' ? 'var' : 'const';
+      const kind = this.kind(name) || 'let';
       this.names.set(name, kind);
       if (s.type === 'ImportNamespaceSpecifier') {
         space = `${kind} ${name} = ${source};`;
@@ -191,7 +191,7 @@ class Rewriter {
       wanted.push(key);
       parts[kind].push(`${JSON.stringify(key)}: ${name}`);
     }
-    for (const kind of ['const', 'var']) {
+    for (const kind of ['let', 'var']) {
       if (!parts[kind].length) continue;
       this.prefix += `${kind} { ${parts[kind].join(', ')} } = ${K}.provides(${source}, ${JSON.stringify(wanted)}, ${JSON.stringify(node.source.value)});`;
     }
@@ -236,7 +236,7 @@ class Rewriter {
         if (node.kind === 'var' && !inFunction) this.var(node, parent);
         break;
       case 'Identifier':
-        if (node.name.startsWith(K)) throw Object.assign(new SyntaxError(`names that begin with ${K} are the kernel's own`), { pos: node.start });
+        if (node.name.startsWith(K)) throw Object.assign(new SyntaxError(`names that begin with ${K} are the kernel's own`), { pos: node.start, final: true });
         break;
     }
   }
