@@ -160,11 +160,22 @@ calls_at <- function(e) {
   }
   first <- session$depth + 4L
   for (i in seq_along(calls)) {
-    if (i >= first && identical(environment(sys.function(i)), environment(refuse))) {
+    if (i >= first && of_kernel(environment(sys.function(i)))) {
       return(c(calls[seq_len(i)], list(quote(handler()))))
     }
   }
   calls
+}
+
+# of_kernel tells the environment of a function of the kernel's own.
+of_kernel <- function(envir) {
+  while (!is.null(envir) && !identical(envir, emptyenv())) {
+    if (identical(envir, environment(refuse))) {
+      return(TRUE)
+    }
+    envir <- parent.env(envir)
+  }
+  FALSE
 }
 
 # trim_calls leaves the calls of the cell's own: without those that led to it, and

@@ -73,7 +73,7 @@ handle <- function(channel, request) {
     shutdown_request = function(request) list(restart = isTRUE(request$content$restart)),
     NULL
   )
-  send("iopub", "status", list(execution_state = "busy"), request)
+  send("iopub", "status", BUSY, request)
   if (!is.null(answer)) {
     content <- tryCatch(answer(request), error = function(e) {
       list(status = "error", ename = class(e)[[1L]], evalue = message_of(e), traceback = list())
@@ -83,7 +83,7 @@ handle <- function(channel, request) {
     }
     send(channel, sub("_request$", "_reply", type), content, request)
   }
-  send("iopub", "status", list(execution_state = "idle"), request)
+  send("iopub", "status", IDLE, request)
   if (type == "shutdown_request") {
     close_sockets()
     base_quit("no")
@@ -162,6 +162,9 @@ leave_child <- function() {
 forget_interrupts <- function() {
   tryCatch(allowInterrupts(Sys.sleep(0)), interrupt = function(e) NULL)
 }
+
+BUSY <- structure('{"execution_state":"busy"}', class = "json")
+IDLE <- structure('{"execution_state":"idle"}', class = "json")
 
 # no_names is an empty object of JSON.
 no_names <- function() structure(list(), names = character())

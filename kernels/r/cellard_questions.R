@@ -21,6 +21,8 @@ inspect <- function(request) {
   inspector(request)
   if (!isTRUE(answer$found)) {
     answer$data <- no_names()
+  } else if (is.character(answer$data[["text/plain"]])) {
+    answer$data[["text/plain"]] <- gsub(".\b", "", answer$data[["text/plain"]]) # as in the pager
   }
   answer
 }

@@ -13,7 +13,7 @@ enter_surroundings <- function(given) {
     refuse(paste0("not an environment variable: ", encodeString(wrong[[1L]], quote = '"')))
   }
   before <- list(names = names, values = values, old = Sys.getenv(names, unset = NA, names = FALSE))
-  if (!is.null(given$cwd)) {
+  if (length(given$cwd) == 1L && nzchar(given$cwd)) {
     old <- getwd() # NULL where the directory is gone
     tryCatch(setwd(given$cwd), error = function(e) {
       refuse(paste0("the cell's directory can't be entered: ", given$cwd))

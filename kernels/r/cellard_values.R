@@ -95,7 +95,7 @@ bundle_of <- function(value, text = print_text(value)) {
       data[["text/html"]] <- html
     }
   }
-  classes <- class(value)
+  classes <- if (is.object(value)) class(value) # plain vectors and lists have no forms
   for (type in names(FORMS)) {
     method <- if (is.null(data[[type]])) form(FORMS[[type]], classes)
     if (is.null(method)) {

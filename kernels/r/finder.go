@@ -135,7 +135,7 @@ func (f *Finder) unchanged() bool {
 }
 
 func (f *Finder) program() string {
-	names := []string{"R", "/usr/local/bin/R", "/usr/bin/R"}
+	names := []string{"R"}
 	if home := environ.Get(f.options.Env, "R_HOME"); home != "" {
 		names = append([]string{filepath.Join(home, "bin", "R")}, names...)
 	}
