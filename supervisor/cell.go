@@ -37,10 +37,6 @@ type cell struct {
 	ask     *question // an input_request that has not been taken yet
 
 	unspilled int64 // of the client's statistics, at the start
-
-	cpu  time.Duration
-	cpus bool // cpu could be told
-	peak bool // the peak counts from the cell's start
 }
 
 // question is an input_request. It comes on a channel of its own and may overtake
@@ -78,8 +74,7 @@ func (s *session) send(t *task) {
 	}
 	k.oomsAt = procfs.OOMKills() // a child that ran out of memory in an earlier cell is not this one's end
 	c.born = procfs.Now()
-	c.cpu, c.cpus = procfs.CPUTime(k.Pid())
-	c.peak = procfs.ResetPeak(k.Pid())
+	k.meter.Begin()
 	c.unspilled = k.client.Stats().UnspilledBytes
 	msg := k.client.NewMessage("execute_request", jupyter.ExecuteRequest{
 		Code:            t.req.Code,
@@ -289,7 +284,7 @@ func (s *session) tickCell(c *cell) {
 // finish ends the cell on a kernel that lives.
 func (s *session) finish(c *cell, incomplete bool) {
 	s.takeRaw(c.e, true)
-	end := execution.Ending{Status: api.StatusOK, Incomplete: incomplete, Usage: s.usage(c)}
+	end := execution.Ending{Status: api.StatusOK, Incomplete: incomplete, Usage: s.usage()}
 	raised := c.e.Raised()
 	if raised == nil && c.reply != nil && c.reply.Status == "error" {
 		// No error on iopub (an old kernel, or a cell refused before it ran).
@@ -325,16 +320,14 @@ func (s *session) endCell(k *kernel, c *cell, end execution.Ending) {
 }
 
 // usage is what the guest's accounting tells of the cell.
-func (s *session) usage(c *cell) *api.Usage {
+func (s *session) usage() *api.Usage {
 	u := &api.Usage{}
-	if t, ok := procfs.CPUTime(s.k.Pid()); ok && c.cpus {
-		ms := (t - c.cpu).Milliseconds()
+	if t, ok := s.k.meter.Spent(); ok {
+		ms := t.Milliseconds()
 		u.CPUMs = &ms
 	}
-	if c.peak {
-		if n := procfs.PeakRSS(s.k.Pid()); n > 0 {
-			u.PeakRSSBytes = &n
-		}
+	if n := s.k.meter.Peak(); n > 0 {
+		u.PeakRSSBytes = &n
 	}
 	if *u == (api.Usage{}) {
 		return nil

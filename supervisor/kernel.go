@@ -31,6 +31,7 @@ type kernel struct {
 	displays execution.DisplayMap
 	helpers  map[int]uint64 // processes that are part of it: pid to start time
 	words    lastWords
+	meter    *procfs.Meter
 	oomsAt   int64     // procfs.OOMKills at its start, then at that of its last cell
 	killedAs *api.Lost // why the agent killed it, if it did
 	killedAt time.Time
@@ -123,6 +124,8 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	if k.Process, err = m.spawn.Start(program, argv, attr); err != nil {
 		return err
 	}
+	k.meter = procfs.NewMeter(k.Pid())
+	k.meter.Children = k.launch.EndsChildren // its interpreter is a process of its own
 	m.keeper.watch(k.Pid())
 	ctx, stop := k.whileAlive(ctx)
 	defer stop()
@@ -263,6 +266,7 @@ func (k *kernel) close() {
 		for _, r := range k.raw {
 			r.Close()
 		}
+		k.meter.Close()
 	}
 	_ = os.RemoveAll(k.dir)
 }

@@ -228,13 +228,13 @@ func TestBoundedMemory(t *testing.T) {
 		{"!flood 100000", 1_088_895},
 	} {
 		runtime.GC()
-		before := procfs.PeakRSS(os.Getpid())
-		if procfs.ResetPeak(os.Getpid()) {
-			before = procfs.PeakRSS(os.Getpid())
-		}
+		m := procfs.NewMeter(os.Getpid())
+		defer m.Close()
+		m.Begin()
+		before := m.Peak()
 		x := a.cell(c.code, func(r *api.RunRequest) { ms := int64(0); r.TimeoutMs = &ms })
 		a.ok(x)
-		if grown := procfs.PeakRSS(os.Getpid()) - before; grown > most {
+		if grown := m.Peak() - before; grown > most {
 			t.Errorf("%s: took %d MiB", c.code, grown>>20)
 		} else {
 			t.Logf("%s: took %d MiB", c.code, grown>>20)

@@ -159,7 +159,7 @@ func Now() Moment {
 	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)
 	m := Moment{ticks: uint64(time.Duration(ts.Nano()) / Tick)}
 	// The last field of /proc/loadavg is the newest process id.
-	if b, err := os.ReadFile("/proc/loadavg"); err == nil {
+	if b, ok := readFile("/proc/loadavg", 128); ok {
 		if i := bytes.LastIndexByte(b, ' '); i >= 0 {
 			m.lastPid, _ = strconv.Atoi(strings.TrimSpace(string(b[i+1:])))
 		}
@@ -175,46 +175,27 @@ func (m Moment) Before(s Stat) bool {
 	return s.PID > m.lastPid
 }
 
-// CPUTime is the CPU time of a process and of the children that it has waited for
-// (the latter in ticks); false where it can't be told.
-func CPUTime(pid int) (time.Duration, bool) {
-	var ts unix.Timespec
-	// The CPU-time clock of a process: clock_getcpuclockid(3).
-	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
-		return 0, false
-	}
-	s, ok := Read(pid)
-	if !ok {
-		return 0, false
-	}
-	return time.Duration(ts.Nano()) + time.Duration(s.childTicks)*Tick, true
-}
-
-// ResetPeak makes the process's peak memory count from now (proc(5), clear_refs).
-func ResetPeak(pid int) bool {
-	return os.WriteFile("/proc/"+strconv.Itoa(pid)+"/clear_refs", []byte("5"), 0) == nil
-}
-
-// PeakRSS is the peak resident size of a process in bytes; 0 where it can't be told.
-func PeakRSS(pid int) int64 {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+// readFile reads the first bytes of a small file of /proc, in half the time that
+// os.ReadFile takes: it is done for each cell.
+func readFile(path string, most int) ([]byte, bool) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0
+		return nil, false
 	}
-	_, rest, ok := bytes.Cut(b, []byte("VmHWM:"))
-	if !ok {
-		return 0
+	defer unix.Close(fd)
+	b := make([]byte, most)
+	n, err := unix.Read(fd, b)
+	if err != nil {
+		return nil, false
 	}
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	n, _ := strconv.ParseInt(strings.Fields(string(line))[0], 10, 64)
-	return n << 10
+	return b[:n], true
 }
 
 // OOMKills is how many processes the system's OOM killer has ended so far; -1
 // where it can't be told.
 func OOMKills() int64 {
-	b, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
+	b, ok := readFile("/proc/vmstat", 32<<10)
+	if !ok {
 		return -1
 	}
 	_, rest, ok := bytes.Cut(b, []byte("\noom_kill "))
