@@ -46,6 +46,15 @@ func routes() []route {
 	}
 }
 
+// Routes tells what is served, each as METHOD and path, with {id} and {file} for what a
+// request puts there.
+func Routes() (all []string) {
+	for _, r := range routes() {
+		all = append(all, r.method+" "+r.path)
+	}
+	return all
+}
+
 const (
 	healthPath  = "/v1/health"
 	metricsPath = "/metrics"

@@ -29,7 +29,7 @@ var layers = [][]string{
 // testOnly are packages that nothing but tests imports.
 var testOnly = []string{"protocol/jupyter/kernel/kerneltest", "internal/cases", "internal/endtoend", "internal/fakefirecracker", "internal/fakekernel", "internal/fixture",
 	"internal/guest", "internal/guest/init",
-	"internal/layout", "internal/pythons", "internal/testagent"}
+	"internal/layout", "internal/openapi", "internal/pythons", "internal/testagent"}
 
 // clientOnly is all that the package which a host's daemon imports may pull in.
 var clientOnly = []string{"protocol/api", "github.com/mdlayher/vsock", "github.com/mdlayher/socket", "golang.org/x/"}
