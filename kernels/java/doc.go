@@ -1,0 +1,21 @@
+// Package java is the kernel for Java: JShell's API in one virtual machine, which keeps
+// the state, and this process, which speaks Jupyter's protocol for it.
+//
+// # The two sides
+//
+// The Java side (src, compiled into kernel.jar, which is embedded) splits cells, has
+// JShell compile them, puts checks into the bytecode so that any loop can be stopped
+// (Instrument), runs them on one thread, and makes results of values. This side starts
+// the virtual machine, hands on what comes from it (which is a stranger's, and is
+// checked), and does what Java can't do to itself: it stops a thread that is deep in a
+// library through the debugger's protocol (jdwp.go), ends the processes that a cell
+// has started, and changes the process's directory for a cell (directory.go).
+//
+// # Who owns what
+//
+// New starts nothing. Info starts the virtual machine, and Close ends it and waits for
+// all that came with it. kernel.jar is made by `go run build.go`, with a JDK 17.
+//
+// Begin with Language.Execute on this side, and Session.execute on the other; wire.go
+// has what they say to each other.
+package java

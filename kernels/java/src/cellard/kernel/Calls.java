@@ -1,0 +1,70 @@
+package cellard.kernel;
+
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.Map;
+
+/** Questions to the process that started this one, each answered by a frame 'A'. */
+final class Calls {
+    private final Wire wire;
+    private final Map<Long, Answer> waiting = new HashMap<>();
+    private long last;
+
+    Calls(Wire wire) {
+        this.wire = wire;
+    }
+
+    /** What came back: a value, or why there is none. */
+    static final class Answer {
+        boolean ok;
+        String value;
+    }
+
+    interface Fields {
+        void add(Wire.Builder frame);
+    }
+
+    /**
+     * Asks, and waits for the answer: at most so many milliseconds, 0 for as long as it
+     * takes. Null: none came.
+     */
+    Answer ask(char type, Fields fields, long timeout) throws IOException, InterruptedException {
+        Answer answer = new Answer();
+        long id;
+        synchronized (waiting) {
+            id = ++last;
+            waiting.put(id, answer);
+        }
+        try {
+            Wire.Builder frame = new Wire.Builder(type).number(id);
+            fields.add(frame);
+            wire.send(frame);
+            long end = System.nanoTime() + timeout * 1_000_000;
+            synchronized (waiting) {
+                while (answer.value == null) {
+                    long left = timeout == 0 ? 0 : (end - System.nanoTime()) / 1_000_000;
+                    if (timeout != 0 && left <= 0) {
+                        return null;
+                    }
+                    waiting.wait(left);
+                }
+            }
+            return answer;
+        } finally {
+            synchronized (waiting) {
+                waiting.remove(id);
+            }
+        }
+    }
+
+    void answer(long id, boolean ok, String value) {
+        synchronized (waiting) {
+            Answer answer = waiting.get(id);
+            if (answer != null) {
+                answer.ok = ok;
+                answer.value = value;
+                waiting.notifyAll();
+            }
+        }
+    }
+}

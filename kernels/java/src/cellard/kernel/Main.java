@@ -1,0 +1,183 @@
+package cellard.kernel;
+
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.LinkedBlockingQueue;
+
+/** The Java side of the kernel: takes requests from the process that started it. */
+public final class Main {
+    private final Wire wire;
+    private final Calls calls;
+    private final Output output;
+    private final LinkedBlockingQueue<Request> requests = new LinkedBlockingQueue<>();
+    private volatile Cell latest;
+
+    private interface Request {
+        void run() throws IOException;
+    }
+
+    private Session session;
+    private Assist assist;
+    private Environment environment;
+
+    private Main(Wire wire) {
+        this.wire = wire;
+        this.calls = new Calls(wire);
+        this.output = new Output(wire);
+    }
+
+    /** Starts with the paths that requests come from and answers go to. */
+    public static void main(String[] args) throws Exception {
+        Wire wire = new Wire(new FileInputStream(args[0]), new FileOutputStream(args[1]));
+        wire.send(new Wire.Builder('V').text(System.getProperty("java.version")).text(System.getProperty("java.vm.name")));
+        new Main(wire).run();
+    }
+
+    private void run() throws IOException, InterruptedException {
+        Thread.currentThread().setName("cellard session");
+        System.setOut(output.stream('o'));
+        System.setErr(output.stream('e'));
+        System.setIn(new Input(calls, output));
+        Thread.setDefaultUncaughtExceptionHandler((thread, e) -> {
+            if (!(e instanceof StopCell)) {
+                System.err.print("Exception in thread \"" + thread.getName() + "\" ");
+                e.printStackTrace();
+            }
+        });
+        Thread reader = new Thread(this::read, "cellard reader");
+        reader.setDaemon(true);
+        reader.start();
+        session = new Session(output);
+        assist = new Assist(session.shell().sourceCodeAnalysis());
+        environment = new Environment(calls);
+        Stopper.start(session, calls);
+        while (true) {
+            Request request = requests.take();
+            try {
+                request.run();
+            } catch (Throwable e) { // the other end is gone, or there is no memory for an answer
+                halt(e);
+            }
+        }
+    }
+
+    private void read() {
+        try {
+            Wire.Frame frame;
+            while ((frame = wire.receive()) != null) {
+                take(frame);
+            }
+            Runtime.getRuntime().halt(0); // the other process ended
+        } catch (Throwable e) {
+            halt(e);
+        }
+    }
+
+    private static void halt(Throwable e) {
+        try {
+            new FileOutputStream(java.io.FileDescriptor.err).write(("cellard: the kernel's Java ends: " + e + "\n").getBytes());
+        } catch (IOException ignored) {
+            // nobody is left to tell
+        }
+        Runtime.getRuntime().halt(1);
+    }
+
+    private void take(Wire.Frame frame) throws IOException {
+        switch (frame.type) {
+            case 'X' -> {
+                Cell cell = new Cell(frame.number(), frame.small(), frame.flag(), frame.flag());
+                String code = frame.text();
+                String cwd = frame.text();
+                Map<String, String> env = new HashMap<>();
+                for (int n = frame.small(); n > 0; n--) {
+                    env.put(frame.text(), frame.text());
+                }
+                latest = cell;
+                requests.add(() -> execute(cell, code, env, cwd));
+            }
+            case 'S' -> {
+                long id = frame.number();
+                Cell cell = latest;
+                if (cell != null && cell.id == id) {
+                    Stopper.stop(cell);
+                }
+            }
+            case 'A' -> calls.answer(frame.number(), frame.flag(), frame.text());
+            case 'C' -> {
+                long id = frame.number();
+                int cursor = frame.small();
+                String code = frame.text();
+                answer(id, out -> assist.complete(code, cursor, out), out -> out.small(cursor).small(cursor).small(0));
+            }
+            case 'I' -> {
+                long id = frame.number();
+                int cursor = frame.small();
+                int detail = frame.small();
+                String code = frame.text();
+                answer(id, out -> assist.inspect(code, cursor, detail, out), out -> out.text(""));
+            }
+            case 'Q' -> {
+                long id = frame.number();
+                String code = frame.text();
+                answer(id, out -> assist.isComplete(code, out), out -> out.text("unknown").text(""));
+            }
+            default -> throw new IOException("a frame of type " + (int) frame.type);
+        }
+    }
+
+    /** Queues an answer; where the compiler fails over the code, what stands for none. */
+    private void answer(long id, Calls.Fields fields, Calls.Fields none) {
+        requests.add(() -> {
+            Wire.Builder out = new Wire.Builder('B').number(id);
+            try {
+                fields.add(out);
+            } catch (RuntimeException | Error e) {
+                out = new Wire.Builder('B').number(id);
+                none.add(out);
+            }
+            wire.send(out);
+        });
+    }
+
+    private void execute(Cell cell, String code, Map<String, String> env, String cwd) throws IOException {
+        output.runs(cell);
+        Errors.Failure failure;
+        String refused = cell.dead ? null : environment.apply(env, cwd);
+        if (refused != null) {
+            failure = new Errors.Failure("Unsupported", refused, List.of(refused));
+        } else {
+            try {
+                failure = session.execute(cell, code);
+            } finally {
+                environment.restore();
+                output.runs(null);
+            }
+        }
+        Wire.Builder out = new Wire.Builder('Z').number(cell.id).flag(cell.dead && cell.exit == null).flag(failure != null);
+        if (failure != null) {
+            out.text(failure.name).text(failure.value).small(failure.trace.size());
+            failure.trace.forEach(out::text);
+        }
+        wire.send(out);
+    }
+
+    // What Notebook needs.
+
+    private static Main instance;
+
+    {
+        instance = this;
+    }
+
+    static Output output() {
+        return instance.output;
+    }
+
+    static Calls calls() {
+        return instance.calls;
+    }
+}

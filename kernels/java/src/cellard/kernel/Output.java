@@ -1,0 +1,96 @@
+package cellard.kernel;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.Map;
+
+/** Where what cells print and show goes: to the cell that the thread works for. */
+final class Output {
+    private final Wire wire;
+    private volatile Cell running;
+
+    Output(Wire wire) {
+        this.wire = wire;
+    }
+
+    /** Says which cell runs: what no cell's thread prints is its. */
+    void runs(Cell cell) {
+        running = cell;
+    }
+
+    PrintStream stream(char type) {
+        return new PrintStream(new Stream(type), false, StandardCharsets.UTF_8);
+    }
+
+    private Cell cell() {
+        Cell cell = Threads.owner();
+        if (cell == null) {
+            cell = running;
+        }
+        return cell;
+    }
+
+    private final class Stream extends OutputStream {
+        private final char type;
+
+        Stream(char type) {
+            this.type = type;
+        }
+
+        @Override
+        public void write(int b) throws IOException {
+            write(new byte[] {(byte) b}, 0, 1);
+        }
+
+        @Override
+        public void write(byte[] bytes, int offset, int length) throws IOException {
+            Cell cell = cell();
+            if (cell == null || length == 0) {
+                return;
+            }
+            if (cell.dead) {
+                throw StopCell.INSTANCE;
+            }
+            wire.print(type, cell.id, bytes, offset, length);
+        }
+    }
+
+    void note(Cell cell, String text) throws IOException {
+        byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
+        wire.print('e', cell.id, bytes, 0, bytes.length);
+    }
+
+    void result(Cell cell, Values.Shown shown) throws IOException {
+        wire.send(display('R', cell, shown, ""));
+    }
+
+    /** Shows for the cell of the current thread; update changes what the id named. */
+    void display(Values.Shown shown, String id, boolean update) throws IOException {
+        Cell cell = cell();
+        if (cell != null) {
+            wire.send(display(update ? 'U' : 'D', cell, shown, id));
+        }
+    }
+
+    private static Wire.Builder display(char type, Cell cell, Values.Shown shown, String id) {
+        Wire.Builder frame = new Wire.Builder(type).number(cell.id).text(id).small(shown.data.size());
+        for (Map.Entry<String, String> e : shown.data.entrySet()) {
+            frame.text(e.getKey()).flag(shown.json.contains(e.getKey())).text(e.getValue());
+        }
+        return frame;
+    }
+
+    void clear(boolean wait) throws IOException {
+        Cell cell = cell();
+        if (cell != null) {
+            wire.send(new Wire.Builder('L').number(cell.id).flag(wait));
+        }
+    }
+
+    /** The cell that the current thread works for; null for none. */
+    Cell current() {
+        return cell();
+    }
+}

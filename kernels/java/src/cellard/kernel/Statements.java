@@ -1,0 +1,171 @@
+package cellard.kernel;
+
+import java.util.Set;
+
+/**
+ * Tells statements from declarations by their first tokens. It says yes only where it
+ * is sure: a statement taken for something else costs time, a declaration taken for a
+ * statement would cost the name that it declares.
+ */
+final class Statements {
+    private static final Set<String> WORDS = Set.of(
+            "if", "for", "while", "do", "try", "throw", "return", "break", "continue", "assert", "this", "super");
+
+    private final String s;
+    private int at;
+
+    private Statements(String source) {
+        this.s = source;
+    }
+
+    /** Whether source is a statement, or an expression that ends in a semicolon. */
+    static boolean is(String source) {
+        return new Statements(source).isStatement();
+    }
+
+    private boolean isStatement() {
+        skip();
+        if (at >= s.length()) {
+            return false;
+        }
+        char c = s.charAt(at);
+        if (c == '{' || c == ';') {
+            return true;
+        }
+        if (c == '+' || c == '-') {
+            return closed();
+        }
+        String word = word();
+        if (word.isEmpty()) {
+            return false;
+        }
+        if (WORDS.contains(word)) {
+            return !word.equals("this") && !word.equals("super") || closed();
+        }
+        skip();
+        if (word.equals("synchronized")) {
+            return peek() == '(';
+        }
+        if (word.equals("new")) {
+            return closed();
+        }
+        // name(.name)*, then what only an expression has there.
+        while (peek() == '.') {
+            at++;
+            skip();
+            if (word().isEmpty()) {
+                return false;
+            }
+            skip();
+        }
+        if (peek() == ':' && !s.startsWith("::", at)) {
+            return true; // a label
+        }
+        return expression() && closed();
+    }
+
+    /** Whether source ends in a semicolon, comments aside. */
+    static boolean closes(String source) {
+        return new Statements(source).closed();
+    }
+
+    /** Whether source, which is white space and comments, ends within a comment. */
+    static boolean leavesCommentOpen(String source) {
+        Statements s = new Statements(source + "*/;");
+        s.skip();
+        return s.peek() == ';' && !new Statements(source + ";").skipsTo(';');
+    }
+
+    private boolean skipsTo(char c) {
+        skip();
+        return peek() == c;
+    }
+
+    private boolean expression() {
+        char c = peek();
+        char next = at + 1 < s.length() ? s.charAt(at + 1) : 0;
+        if (c == '(' || c == '=' && next != '=') {
+            return true;
+        }
+        if (c == '[') { // a[i] = x, not a[] b
+            at++;
+            skip();
+            return peek() != ']';
+        }
+        if ((c == '+' || c == '-') && (next == c || next == '=')) {
+            return true;
+        }
+        return "*/%&|^".indexOf(c) >= 0 && next == '=';
+    }
+
+    private char peek() {
+        return at < s.length() ? s.charAt(at) : 0;
+    }
+
+    private String word() {
+        int from = at;
+        if (at < s.length() && Character.isJavaIdentifierStart(s.charAt(at))) {
+            while (at < s.length() && Character.isJavaIdentifierPart(s.charAt(at))) {
+                at++;
+            }
+        }
+        return s.substring(from, at);
+    }
+
+    /** Whether the last character that counts is a semicolon. */
+    private boolean closed() {
+        int end = at;
+        char last = 0;
+        while (end < s.length()) {
+            char c = s.charAt(end);
+            if (c == '/' && end + 1 < s.length() && (s.charAt(end + 1) == '/' || s.charAt(end + 1) == '*')) {
+                end = comment(end);
+            } else if (c == '"' || c == '\'') {
+                end = literal(end);
+                last = c;
+            } else {
+                if (!Character.isWhitespace(c)) {
+                    last = c;
+                }
+                end++;
+            }
+        }
+        return last == ';';
+    }
+
+    /** Goes past white space and comments. */
+    private void skip() {
+        while (at < s.length()) {
+            char c = s.charAt(at);
+            if (Character.isWhitespace(c)) {
+                at++;
+            } else if (c == '/' && at + 1 < s.length() && (s.charAt(at + 1) == '/' || s.charAt(at + 1) == '*')) {
+                at = comment(at);
+            } else {
+                return;
+            }
+        }
+    }
+
+    private int comment(int from) {
+        boolean line = s.charAt(from + 1) == '/';
+        int end = s.indexOf(line ? "\n" : "*/", from + 2);
+        return end < 0 ? s.length() : end + (line ? 1 : 2);
+    }
+
+    private int literal(int from) {
+        boolean block = s.startsWith("\"\"\"", from);
+        String close = block ? "\"\"\"" : s.substring(from, from + 1);
+        int end = from + close.length();
+        while (end < s.length()) {
+            if (s.charAt(end) == '\\') {
+                end += 2;
+            } else if (s.startsWith(close, end)) {
+                return end + close.length();
+            } else {
+                end++;
+            }
+        }
+        return s.length();
+    }
+}

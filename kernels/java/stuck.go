@@ -1,0 +1,151 @@
+package java
+
+import (
+	"errors"
+	"strings"
+)
+
+// stopper stops threads that are deep in a library, where no check stands, by the
+// debugger's interface.
+type stopper struct {
+	d     *debugger
+	class uint64            // cellard.kernel.Stopper
+	field map[string]uint64 // its own
+	names map[uint64]string // signatures of classes, by id
+}
+
+func newStopper(d *debugger) *stopper {
+	return &stopper{d: d, names: make(map[uint64]string)}
+}
+
+// maxNames bounds the signatures that are remembered.
+const maxNames = 10_000
+
+// stop stops the threads that Java's Stopper names. It is called again and again while
+// they last; hard tells that some time has passed, and that what can be harmed is now
+// harmed rather than waited for.
+func (s *stopper) stop(hard bool) error {
+	if s.class == 0 {
+		classes, err := s.d.classes("Lcellard/kernel/Stopper;")
+		if err != nil {
+			return err
+		}
+		if len(classes) != 1 {
+			return errors.New("java: there is no Stopper")
+		}
+		if s.field, err = s.d.fields(classes[0]); err != nil {
+			return err
+		}
+		s.class = classes[0]
+	}
+	held, err := s.d.statics(s.class, s.field["stuck"], s.field["ERROR"])
+	if err != nil || held[0] == 0 {
+		return err
+	}
+	defer s.d.forget(held...)
+	threads, err := s.d.elements(held[0])
+	if err != nil {
+		return err
+	}
+	defer s.d.forget(threads...)
+	for _, t := range threads {
+		if e := s.stopThread(t, held[1], hard); e != nil {
+			err = e
+		}
+	}
+	return err
+}
+
+// stopThread stops one, unless that would break what is not the cell's. It is looked at
+// while it stands still.
+func (s *stopper) stopThread(thread, throwable uint64, hard bool) error {
+	var b builder
+	if _, err := s.d.ask(threadSuspend, *b.number(thread)); err != nil {
+		return err
+	}
+	defer func() { _, _ = s.d.ask(threadResume, b) }()
+	ok, err := s.mayStop(thread, hard)
+	if err != nil || !ok {
+		return err
+	}
+	var c builder
+	_, err = s.d.ask(threadStop, *c.number(thread).number(throwable))
+	return err
+}
+
+func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
+	var b builder
+	reply, err := s.d.ask(threadFrames, *b.number(thread).small(0).small(-1))
+	if err != nil {
+		// More frames than one would think: the deepest are enough.
+		var few builder
+		if reply, err = s.d.ask(threadFrames, *few.number(thread).small(0).small(200)); err != nil {
+			return false, err
+		}
+	}
+	n := reply.small()
+	cells, engine := false, false
+	for range n {
+		reply.number() // the frame
+		reply.take(1)
+		class := reply.number()
+		reply.number() // the method
+		reply.number() // where in it
+		if reply.bad {
+			return false, reply.err()
+		}
+		name, err := s.name(class)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case name == "Lcellard/kernel/Engine;":
+			engine = true
+		case name == "Lcellard/kernel/CellThread;":
+			cells = true
+		case engine:
+		case guarded(name):
+			return false, nil
+		case !hard && delicate(name):
+			return false, nil
+		}
+	}
+	// The cells' thread is stopped only where a cell is on it: else the next would be.
+	return !cells || engine, nil
+}
+
+func (s *stopper) name(class uint64) (string, error) {
+	if name, ok := s.names[class]; ok {
+		return name, nil
+	}
+	name, err := s.d.signature(class)
+	if err == nil && len(s.names) < maxNames {
+		s.names[class] = name
+	}
+	return name, err
+}
+
+// guarded are classes of the kernel that must do what they do whole.
+func guarded(signature string) bool {
+	name, own := strings.CutPrefix(signature, "Lcellard/kernel/")
+	if !own {
+		return false
+	}
+	for _, whole := range []string{"Wire", "Calls", "Loader", "Threads", "Stopper", "Environment"} {
+		if strings.HasPrefix(name, whole) {
+			return true
+		}
+	}
+	return false
+}
+
+// delicate are classes of the JDK that are better left alone: a class that is stopped
+// while it is loaded can't be loaded again.
+func delicate(signature string) bool {
+	for _, prefix := range []string{"Ljava/lang/ClassLoader", "Ljdk/internal/loader/", "Ljava/lang/invoke/", "Ljava/util/concurrent/locks/"} {
+		if strings.HasPrefix(signature, prefix) {
+			return true
+		}
+	}
+	return false
+}
