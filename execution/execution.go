@@ -233,7 +233,7 @@ func (e *Execution) Snapshot() (api.Execution, *api.Error) {
 		return api.Execution{}, e.failure
 	}
 	if e.closed {
-		return api.Execution{}, api.Errorf(api.CodeGone, "execution %s is no longer kept", e.o.ID)
+		return api.Execution{}, api.Errorf(api.CodeGone, "execution %s is no longer kept", e.o.ID).WithHint("run the cell again")
 	}
 	return e.snapshot(), nil
 }

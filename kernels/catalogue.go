@@ -210,5 +210,5 @@ func apiError(err error) *api.Error {
 	if failure := (*api.Error)(nil); errors.As(err, &failure) {
 		return failure
 	}
-	return api.Errorf(api.CodeKernelFailed, "%v", err)
+	return api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("GET /v1/languages tells what can be run here, and what is missing")
 }

@@ -18,7 +18,7 @@ func (c *Catalogue) nodeRunner(o Options, language string) runner {
 		find: func(ctx context.Context) (*found, error) {
 			f, err := finder.Find(ctx)
 			if err != nil {
-				failure := api.Errorf(api.CodeKernelFailed, "%v", err)
+				failure := api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("start that Node by hand to see what it lacks")
 				if missing := (*node.NotFoundError)(nil); errors.As(err, &missing) {
 					failure = failure.WithHint("%s", missing.Hint())
 				}

@@ -120,7 +120,7 @@ func (e *executable) open() (path, program string, err error) {
 		}
 	})
 	if e.err != nil {
-		return "", "", api.Errorf(api.CodeKernelFailed, "the program of the kernels: %v", e.err)
+		return "", "", api.Errorf(api.CodeKernelFailed, "the program of the kernels: %v", e.err).WithHint("start the agent from a file that the user of cells may execute")
 	}
 	return strings.TrimSuffix(e.path, " (deleted)"), fmt.Sprintf("/proc/self/fd/%d", e.file.Fd()), nil
 }

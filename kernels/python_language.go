@@ -46,5 +46,5 @@ func pythonError(err error) *api.Error {
 	if errors.As(err, &missing) {
 		return failure.WithHint("%s", missing.Hint())
 	}
-	return failure
+	return failure.WithHint("start that Python by hand to see what it lacks, or name another with --python")
 }

@@ -117,7 +117,8 @@ func (s *Server) readBody(c *call) ([]byte, error) {
 			return nil, tooLarge
 		case err != nil:
 			c.w.Header().Set("Connection", "close")
-			return nil, api.Errorf(api.CodeInvalidRequest, "the body broke off after %d bytes: %v", len(b), err)
+			return nil, api.Errorf(api.CodeInvalidRequest, "the body broke off after %d bytes: %v", len(b), err).
+				WithHint("send all of what Content-Length or the chunks announce, with no pause over %v", s.o.HeaderTimeout)
 		}
 	}
 	c.bodyDeadline(0)
@@ -173,9 +174,9 @@ func (s *Server) fail(c *call, err error) {
 			s.log.Error("a request failed", "method", c.r.Method, "path", quote(c.r.URL.Path), "error", err)
 		}
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			e = api.Errorf(api.CodeUnavailable, "the request was given up: %v", err)
+			e = api.Errorf(api.CodeUnavailable, "the request was given up: %v", err).WithHint("send it again; an idempotency key keeps a cell from running twice")
 		} else {
-			e = api.Errorf(api.CodeInternal, "%v", err)
+			e = api.Errorf(api.CodeInternal, "%v", err).WithHint("the agent's log has the details; please report it")
 		}
 	}
 	status := e.HTTPStatus()

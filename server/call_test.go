@@ -132,7 +132,7 @@ func TestResources(t *testing.T) {
 			t.Errorf("%s %s: asked %q, want %q; answer %s", c.method, c.path, m.asked, c.asked, b)
 		}
 		if c.asked != "" {
-			m.err = fmt.Errorf("wrapped: %w", api.Errorf(api.CodeNotFound, "none"))
+			m.err = fmt.Errorf("wrapped: %w", api.Errorf(api.CodeNotFound, "none").WithHint("try another"))
 			a.refused(404, api.CodeNotFound, c.method, c.path, c.body)
 			m.err = nil
 		}

@@ -93,7 +93,7 @@ func (s *Server) ask(c *call, msgType string) error {
 		return err
 	}
 	if req.Cursor != nil && *req.Cursor < 0 {
-		return api.Errorf(api.CodeInvalidRequest, "cursor must not be negative")
+		return api.Errorf(api.CodeInvalidRequest, "cursor must not be negative").WithHint("count in characters from the code's beginning; without it, its end is meant")
 	}
 	var reply json.RawMessage
 	if reply, err = s.o.Manager.Ask(c.r.Context(), c.id, msgType, req); err != nil {
@@ -111,5 +111,6 @@ func (s *Server) unsupported(c *call) error {
 	}
 	what := path.Base(c.r.URL.Path) // variables, or ID:fork
 	what = what[strings.IndexByte(what, ':')+1:]
-	return api.Errorf(api.CodeUnsupported, "%s is not supported by this agent for %s", quote(what), x.Language)
+	return api.Errorf(api.CodeUnsupported, "%s is not supported by this agent for %s", quote(what), x.Language).
+		WithHint("do it in a cell, where the language can")
 }

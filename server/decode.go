@@ -34,7 +34,8 @@ func decode(body []byte, fields []field) error {
 	if err := json.Unmarshal(body, &struct{}{}); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
-			return api.Errorf(api.CodeInvalidRequest, "the body is not one JSON value: %v, at byte %d", err, syntax.Offset)
+			return api.Errorf(api.CodeInvalidRequest, "the body is not one JSON value: %v, at byte %d", err, syntax.Offset).
+				WithHint("send one JSON object, as in %s", example)
 		}
 		return notObject(body)
 	}
@@ -49,7 +50,7 @@ func decode(body []byte, fields []field) error {
 				continue
 			}
 			if seen[i] {
-				return api.Errorf(api.CodeInvalidRequest, "%s is there twice", name)
+				return api.Errorf(api.CodeInvalidRequest, "%s is there twice", name).WithHint("send it once")
 			}
 			seen[i] = true
 			if err := f.set(value); err != nil {
@@ -65,12 +66,16 @@ func decode(body []byte, fields []field) error {
 	return nil
 }
 
+// example is a body that is right.
+const example = `{"code": "6 * 7"}`
+
 func notObject(body []byte) error {
-	return api.Errorf(api.CodeInvalidRequest, "the body must be a JSON object, not %s", describe(bytes.TrimSpace(body)))
+	return api.Errorf(api.CodeInvalidRequest, "the body must be a JSON object, not %s", describe(bytes.TrimSpace(body))).
+		WithHint("send one, as in %s", example)
 }
 
 func (f field) refuse(format string, args ...any) error {
-	e := api.Errorf(api.CodeInvalidRequest, format, args...)
+	e := api.Errorf(api.CodeInvalidRequest, format, args...).WithHint("send %s as %s", f.name, f.want)
 	if f.must {
 		e.Status = http.StatusUnprocessableEntity
 	}
@@ -85,7 +90,8 @@ func (f field) set(value []byte) error {
 		return api.Errorf(api.CodeInvalidRequest, "%s is not valid UTF-8", f.name).WithHint("send text, encoded as UTF-8")
 	}
 	if loneSurrogate(value) {
-		return api.Errorf(api.CodeInvalidRequest, `%s has a lone surrogate (\ud800 to \udfff without its other half), which is no character`, f.name)
+		return api.Errorf(api.CodeInvalidRequest, `%s has a lone surrogate (\ud800 to \udfff without its other half), which is no character`, f.name).
+			WithHint("escape a character past U+FFFF as a pair, or send it as UTF-8")
 	}
 	if string(value) != "null" {
 		err := json.Unmarshal(value, f.into)

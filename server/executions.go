@@ -24,7 +24,8 @@ func (s *Server) events(c *call) error {
 	if v := c.r.URL.Query().Get("after"); v != "" {
 		var err error
 		if after, err = strconv.ParseInt(v, 10, 64); err != nil || after < 0 {
-			return api.Errorf(api.CodeInvalidRequest, "after must be the seq of an event, not %s", quote(v))
+			return api.Errorf(api.CodeInvalidRequest, "after must be the seq of an event, not %s", quote(v)).
+				WithHint("send the seq of the last event that you have, or 0 for all of them")
 		}
 	}
 	e, err := s.o.Manager.Execution(c.id)
@@ -32,7 +33,8 @@ func (s *Server) events(c *call) error {
 		return err
 	}
 	if last := e.LastSeq(); after > last {
-		return api.Errorf(api.CodeInvalidRequest, "after: %d is past the newest event, %d", after, last)
+		return api.Errorf(api.CodeInvalidRequest, "after: %d is past the newest event, %d", after, last).
+			WithHint("send the seq of the last event that you have; is it of this execution?")
 	}
 	c.w.Header().Set(ExecutionHeader, e.ID())
 	if c.r.Method == http.MethodHead {

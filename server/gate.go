@@ -99,7 +99,7 @@ func (g *gate) Accept() (net.Conn, error) {
 		if g.l.check != nil {
 			if err := g.l.check(nc); err != nil {
 				g.logRefusal(err)
-				g.refuse(nc, api.Errorf(api.CodeUnauthorized, "%v", err))
+				g.refuse(nc, api.Errorf(api.CodeUnauthorized, "%v", err).WithHint("call as one who may; --allow-uid and --vsock-allow-cid name more of them"))
 				continue
 			}
 		}

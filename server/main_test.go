@@ -88,7 +88,7 @@ func (m *manager) Execution(id string) (*execution.Execution, error) {
 	if e := m.execs[id]; e != nil {
 		return e, nil
 	}
-	return nil, api.Errorf(api.CodeNotFound, "there is no execution %s", id)
+	return nil, api.Errorf(api.CodeNotFound, "there is no execution %s", id).WithHint("try another")
 }
 
 func (m *manager) OpenResult(contextID, file string) (*store.File, error) {
@@ -214,7 +214,7 @@ func (a *agent) refused(want int, code api.Code, method, path, body string, head
 	if err := json.Unmarshal([]byte(b), &e); err != nil || e.Error == nil {
 		a.t.Fatalf("%s %s: no error body: %q", method, path, b)
 	}
-	if e.Error.Code != code || e.Error.Message == "" || h.Get("Content-Type") != "application/json" {
+	if e.Error.Code != code || e.Error.Message == "" || e.Error.Hint == "" || h.Get("Content-Type") != "application/json" {
 		a.t.Fatalf("%s %s: %s with code %q, want %q", method, path, b, e.Error.Code, code)
 	}
 	return e.Error

@@ -78,7 +78,8 @@ func (s *Server) find(method, path string) (route, map[string]string, *api.Error
 		allowed = append(allowed, r.method)
 	}
 	if allowed == nil {
-		return route{}, nil, api.Errorf(api.CodeNotFound, "there is no %s", quote(path))
+		return route{}, nil, api.Errorf(api.CodeNotFound, "there is no %s", quote(path)).
+			WithHint("see docs/api.md for what there is; ids and files are one part of a path each")
 	}
 	slices.Sort(allowed)
 	e := api.Errorf(api.CodeInvalidRequest, "%s does not take %s", quote(path), quote(method)).

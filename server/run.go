@@ -96,7 +96,8 @@ func decodeRun(body []byte, h http.Header) (api.RunRequest, error) {
 		ms   *int64
 	}{{"timeoutMs", req.TimeoutMs}, {"waitMs", req.WaitMs}} {
 		if v.ms != nil && (*v.ms < 0 || *v.ms > maxMs) {
-			return req, api.Errorf(api.CodeInvalidRequest, "%s must be from 0 to %d, not %d", v.name, maxMs, *v.ms)
+			return req, api.Errorf(api.CodeInvalidRequest, "%s must be from 0 to %d, not %d", v.name, maxMs, *v.ms).
+				WithHint("send milliseconds; with timeoutMs 0 there is no deadline")
 		}
 	}
 	for _, key := range h.Values(keyHeader) {

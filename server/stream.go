@@ -42,7 +42,7 @@ func (s *Server) follow(ctx context.Context, c *call, e *execution.Execution, af
 			// Attached after its last event: say that it is over all the same.
 			return false, out.last(e)
 		case errors.Is(err, execution.ErrFreed):
-			return false, out.fail(api.Errorf(api.CodeGone, "execution %s is no longer kept", e.ID()))
+			return false, out.fail(api.Errorf(api.CodeGone, "execution %s is no longer kept", e.ID()).WithHint("read a stream sooner, or keep more: --retention and --retention-memory"))
 		case context.Cause(ctx) == errWaited:
 			return false, out.last(e)
 		case ctx.Err() != nil:

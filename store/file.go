@@ -184,7 +184,7 @@ func (id identity) before(t time.Time) bool {
 }
 
 func notFound(k key) error {
-	return api.Errorf(api.CodeNotFound, "context %q has no file %q", k.context, k.file)
+	return api.Errorf(api.CodeNotFound, "context %q has no file %q", k.context, k.file).WithHint("name one of a ref's or an overflow's, by the last part of its path")
 }
 
 func gone(k key, why string) error {
@@ -192,5 +192,5 @@ func gone(k key, why string) error {
 }
 
 func unavailable(k key, err error) error {
-	return api.Errorf(api.CodeUnavailable, "file %q of context %q can't be read: %v", k.file, k.context, err)
+	return api.Errorf(api.CodeUnavailable, "file %q of context %q can't be read: %v", k.file, k.context, err).WithHint("look at the disk of the workspace, then run the cell again")
 }

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"regexp"
 	"sort"
 	"strings"
@@ -113,8 +112,11 @@ func (m *Manager) CreateContext(ctx context.Context, req api.ContextRequest) (ap
 	case req.Language == "":
 		req.Language = "python"
 	}
-	if err := errors.Join(checkEnv(req.Env), m.checkCwd(&req.Cwd)); err != nil {
-		return api.Context{}, api.Errorf(api.CodeInvalidRequest, "%v", err)
+	if err := checkEnv(req.Env); err != nil {
+		return api.Context{}, err
+	}
+	if err := m.checkCwd(&req.Cwd); err != nil {
+		return api.Context{}, err
 	}
 	s, err := m.create(req)
 	if err != nil {
@@ -222,7 +224,8 @@ func (m *Manager) Ask(ctx context.Context, id, msgType string, req api.CompleteR
 		cursor := len([]rune(req.Code))
 		if req.Cursor != nil {
 			if *req.Cursor < 0 || *req.Cursor > cursor {
-				return nil, api.Errorf(api.CodeInvalidRequest, "cursor: %d is outside the code's %d characters", *req.Cursor, cursor)
+				return nil, api.Errorf(api.CodeInvalidRequest, "cursor: %d is outside the code's %d characters", *req.Cursor, cursor).
+					WithHint("count characters (code points), not bytes or UTF-16")
 			}
 			cursor = *req.Cursor
 		}

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,8 +20,12 @@ func (m *Manager) Execution(id string) (*execution.Execution, error) {
 	if r := m.execs[id]; r != nil {
 		return r.e, nil
 	}
-	return nil, api.Errorf(api.CodeNotFound, "no execution %s", id).
-		WithHint("an execution is kept for %v after its end, and not past a restart of the agent", m.o.Retention)
+	return nil, m.errNoExecution(id)
+}
+
+func (m *Manager) errNoExecution(id string) *api.Error {
+	return api.Errorf(api.CodeNotFound, "no execution %s", id).
+		WithHint("run the cell again; an execution is kept for %v after its end, and not past a restart of the agent", m.o.Retention)
 }
 
 func (m *Manager) record(id string) (*record, error) {
@@ -34,7 +37,7 @@ func (m *Manager) record(id string) (*record, error) {
 	if r := m.execs[id]; r != nil {
 		return r, nil
 	}
-	return nil, api.Errorf(api.CodeNotFound, "no execution %s", id)
+	return nil, m.errNoExecution(id)
 }
 
 // InterruptExecution stops a cell, or takes it out of the queue, in which case its code
@@ -180,27 +183,27 @@ func bodyOf(req api.RunRequest) [sha256.Size]byte {
 }
 
 func checkRun(req api.RunRequest) error {
-	bad := func(format string, args ...any) error { return api.Errorf(api.CodeInvalidRequest, format, args...) }
+	bad := func(hint, format string, args ...any) error {
+		return api.Errorf(api.CodeInvalidRequest, format, args...).WithHint("%s", hint)
+	}
 	switch {
 	case req.TimeoutMs != nil && *req.TimeoutMs < 0:
-		return bad("timeoutMs: %d is negative; 0 is for no deadline", *req.TimeoutMs)
+		return bad("send milliseconds, or 0 for no deadline", "timeoutMs: %d is negative", *req.TimeoutMs)
 	case req.WaitMs != nil && *req.WaitMs < 0:
-		return bad("waitMs: %d is negative", *req.WaitMs)
+		return bad("send milliseconds, or leave it out to wait for the end", "waitMs: %d is negative", *req.WaitMs)
 	case len(req.IdempotencyKey) > 255:
-		return bad("idempotencyKey: longer than 255 bytes")
+		return bad("send a shorter one, a UUID or a hash", "idempotencyKey: longer than 255 bytes")
 	case strings.ContainsRune(req.Cwd, 0):
-		return bad("cwd: holds a NUL")
+		return bad("send a path without", "cwd: holds a NUL")
 	}
-	if err := checkEnv(req.Env); err != nil {
-		return bad("%v", err)
-	}
-	return nil
+	return checkEnv(req.Env)
 }
 
 func checkEnv(env map[string]string) error {
 	for k, v := range env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
-			return fmt.Errorf("env: %q is no name of a variable, or its value holds a NUL", k)
+			return api.Errorf(api.CodeInvalidRequest, "env: %q is no name of a variable, or its value holds a NUL", k).
+				WithHint("send names without =, and values without NUL")
 		}
 	}
 	return nil
@@ -216,10 +219,11 @@ func (m *Manager) checkCwd(cwd *string) error {
 	}
 	fi, err := os.Stat(*cwd)
 	if err != nil {
-		return fmt.Errorf("cwd: %w", err)
+		return api.Errorf(api.CodeInvalidRequest, "cwd: %v", err).
+			WithHint("make the directory first; one that is not absolute is meant in the workspace")
 	}
 	if !fi.IsDir() {
-		return fmt.Errorf("cwd: %s is no directory", *cwd)
+		return api.Errorf(api.CodeInvalidRequest, "cwd: %s is no directory", *cwd).WithHint("name a directory")
 	}
 	return nil
 }
@@ -238,19 +242,19 @@ func errNoContext(id string) *api.Error {
 }
 
 func errDeleted(id string) *api.Error {
-	return api.Errorf(api.CodeNotFound, "context %s was deleted", id)
+	return api.Errorf(api.CodeNotFound, "context %s was deleted", id).WithHint("create it again; its id is free")
 }
 
 func errStopping() *api.Error {
 	return api.Errorf(api.CodeUnavailable, "the agent is stopping").WithHint("try again when it is back")
 }
 
-func asAPI(err error) error {
+func asAPI(err error) *api.Error {
 	var e *api.Error
 	if errors.As(err, &e) {
 		return e
 	}
-	return api.Errorf(api.CodeKernelFailed, "%v", err)
+	return api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("try again; the agent's log tells more")
 }
 
 func shutdownLost() *api.Lost {

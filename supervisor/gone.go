@@ -157,7 +157,7 @@ func (s *session) stopKernel(l *api.Lost, queued, value string) {
 			st.k.close()
 		}
 		for _, w := range st.waiters {
-			w <- api.Errorf(api.CodeConflict, "%s", value)
+			w <- api.Errorf(api.CodeConflict, "%s", value).WithHint("ask again for a context that is there")
 		}
 	}
 	var c *cell

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"sync"
 	"time"
 
@@ -278,10 +277,7 @@ func (s *session) onStarted(st *starting) {
 		s.recent, s.order = map[string]*execution.Execution{}, nil
 	} else {
 		s.m.log.Warn("a kernel did not start", "context", s.id, "error", st.err)
-		var refusal *api.Error
-		if !errors.As(st.err, &refusal) {
-			refusal = api.Errorf(api.CodeKernelFailed, "%v", st.err)
-		}
+		refusal := asAPI(st.err)
 		if s.gen == 0 { // nothing is left of a context that never was
 			s.close()
 		}

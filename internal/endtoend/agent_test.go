@@ -319,7 +319,7 @@ func (a *agent) refused(status int, code api.Code, method, path string, body any
 		a.t.Errorf("%s %s %v: HTTP %d: no error, but %.300s", method, path, body, ans.status, ans.body)
 		return api.Error{}
 	}
-	if ans.status != status || e.Error.Code != code || e.Error.Message == "" {
+	if ans.status != status || e.Error.Code != code || e.Error.Message == "" || e.Error.Hint == "" {
 		a.t.Errorf("%s %s %.200v: HTTP %d %+v, wanted %d %s", method, path, body, ans.status, e.Error, status, code)
 	}
 	return *e.Error
