@@ -37,6 +37,7 @@ func (c *Catalogue) makeRunners(o Options) []runner {
 		pythonRunner(o, c.settings),
 		c.nodeRunner(o, node.JavaScript),
 		c.nodeRunner(o, node.TypeScript),
+		c.javaRunner(o),
 		rRunner(o, c.settings),
 	}
 }

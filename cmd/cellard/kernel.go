@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/kernels/java"
 	"github.com/cellard/cellard/kernels/node"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
@@ -36,6 +37,7 @@ func ownKernels() []ownKernel {
 	return []ownKernel{
 		{name: node.JavaScript, display: "JavaScript (cellard)", start: startNode(node.JavaScript)},
 		{name: node.TypeScript, display: "TypeScript (cellard)", start: startNode(node.TypeScript)},
+		{name: "java", display: "Java (cellard)", start: startJava},
 	}
 }
 
@@ -43,6 +45,17 @@ func startNode(language string) func(string) (kernel.Language, error) {
 	return func(interpreter string) (kernel.Language, error) {
 		return node.New(node.Options{Language: language, Program: interpreter}), nil
 	}
+}
+
+func startJava(interpreter string) (kernel.Language, error) {
+	if interpreter == "" {
+		return java.New(java.Options{}), nil
+	}
+	j, err := java.At(interpreter)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", interpreter, err)
+	}
+	return java.New(java.Options{Java: j}), nil
 }
 
 const kernelHelp = `

@@ -19,3 +19,9 @@
 // Begin with Language.Execute on this side, and Session.execute on the other; wire.go
 // has what they say to each other.
 package java
+
+// Implementation is the kernel's name for itself, Version its version.
+const (
+	Implementation = "cellard-java"
+	Version        = "1"
+)

@@ -40,8 +40,8 @@ func (e *NotFoundError) Error() string {
 	return "no Java that will do: " + strings.Join(e.Tried, "; ")
 }
 
-// Hint tells what to do.
-func (e *NotFoundError) Hint() string {
+// Hint tells what to do where Find finds none.
+func Hint() string {
 	return fmt.Sprintf("install a JDK, %d or newer (apt-get install openjdk-17-jdk-headless), or name one in JAVA_HOME", MinVersion)
 }
 
@@ -57,7 +57,7 @@ func Find(env []string) (*Java, error) {
 		programs = append(programs, program)
 	}
 	for _, program := range programs {
-		j, err := at(program)
+		j, err := At(program)
 		if err == nil {
 			return j, nil
 		}
@@ -66,8 +66,8 @@ func Find(env []string) (*Java, error) {
 	return nil, failure
 }
 
-// at is the Java of a program.
-func at(program string) (*Java, error) {
+// At is the Java of a program, by its path.
+func At(program string) (*Java, error) {
 	real, err := filepath.EvalSymlinks(program)
 	if err != nil {
 		return nil, errors.New("there is no such program")

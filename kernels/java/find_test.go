@@ -60,7 +60,7 @@ func TestFind(t *testing.T) {
 		j, err := Find(c.env)
 		if c.home == "" {
 			var missing *NotFoundError
-			if !errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) || !strings.Contains(missing.Hint(), "JAVA_HOME") {
+			if !errors.As(err, &missing) || !strings.Contains(err.Error(), c.says) || !strings.Contains(Hint(), "JAVA_HOME") {
 				t.Errorf("%s: %+v %v", c.name, j, err)
 			}
 			continue

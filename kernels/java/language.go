@@ -71,8 +71,8 @@ func (l *Language) Info() (jupyter.KernelInfo, error) {
 		}
 	}
 	return jupyter.KernelInfo{
-		Implementation:        "cellard-java",
-		ImplementationVersion: "1",
+		Implementation:        Implementation,
+		ImplementationVersion: Version,
 		Banner:                "Java " + l.version,
 		LanguageInfo: jupyter.LanguageInfo{
 			Name: "java", Version: l.version, MimeType: "text/x-java-source", FileExtension: ".java",

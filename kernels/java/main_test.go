@@ -47,7 +47,7 @@ func javas(t *testing.T) []*Java {
 	}
 	var found []*Java
 	for _, home := range homes {
-		j, err := at(filepath.Join(home, "bin", "java"))
+		j, err := At(filepath.Join(home, "bin", "java"))
 		if err != nil || slices.ContainsFunc(found, func(k *Java) bool { return k.Home == j.Home }) {
 			continue
 		}

@@ -1,0 +1,27 @@
+package kernels
+
+import (
+	"context"
+
+	"github.com/cellard/cellard/kernels/java"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// javaRunner runs Java by a kernel of our own.
+func (c *Catalogue) javaRunner(o Options) runner {
+	return runner{
+		language: "java",
+		kernel:   java.Implementation,
+		find: func(context.Context) (*found, error) {
+			j, err := java.Find(o.Env)
+			if err != nil {
+				return nil, api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("%s", java.Hint())
+			}
+			launch, err := c.ownLaunch("java", j.Executable)
+			if err != nil {
+				return nil, err
+			}
+			return &found{launch: launch, path: j.Executable, version: j.Version}, nil
+		},
+	}
+}
