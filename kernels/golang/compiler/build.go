@@ -1,0 +1,119 @@
+package compiler
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+const targetArch = runtime.GOARCH
+
+// maxToolOutput bounds what is kept of what a tool says.
+const maxToolOutput = 64 << 10
+
+// tools runs the toolchain's compiler and linker.
+type tools struct {
+	goroot   string
+	language string   // go1.26
+	dir      string   // of the session's own files
+	linker   []string // arguments of the linker
+	env      []string
+}
+
+func (t *tools) tool(name string) string {
+	return filepath.Join(t.goroot, "pkg", "tool", runtime.GOOS+"_"+runtime.GOARCH, name)
+}
+
+// compile compiles a package of one file, and gives its archive's path.
+func (t *tools) compile(ctx context.Context, path, file, importcfg string) (string, error) {
+	archive := strings.TrimSuffix(file, ".go") + ".a"
+	err := t.run(ctx, t.tool("compile"), "-o", archive, "-p", path, "-lang", t.language, "-complete",
+		"-dynlink", "-pack", "-trimpath", t.dir+"=>", "-importcfg", importcfg, file)
+	return archive, err
+}
+
+// link makes a plugin of a compiled main package.
+func (t *tools) link(ctx context.Context, path, archive, importcfg, out string) error {
+	args := []string{"-o", out, "-importcfg", importcfg, "-buildmode=plugin", "-pluginpath", path, "-w", "-s"}
+	args = append(args, t.linker...)
+	return t.run(ctx, t.tool("link"), append(args, archive)...)
+}
+
+// run runs a tool to its end.
+func (t *tools) run(ctx context.Context, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = t.dir
+	// Little garbage is worth collecting in a fraction of a second.
+	cmd.Env = append(os.Environ(), "GOGC=400", "TMPDIR="+t.dir)
+	cmd.Env = append(cmd.Env, t.env...)
+	out := &limited{max: maxToolOutput}
+	cmd.Stdout, cmd.Stderr = out, out
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		return &toolError{name: filepath.Base(name), err: err, output: out.String()}
+	}
+	return nil
+}
+
+// toolError is a tool's failure.
+type toolError struct {
+	name   string
+	err    error
+	output string
+}
+
+func (e *toolError) Error() string {
+	text := strings.TrimSpace(Unmark(e.output))
+	if text == "" {
+		return fmt.Sprintf("%s: %v", e.name, e.err)
+	}
+	return text
+}
+
+func (e *toolError) Unwrap() error { return e.err }
+
+// limited keeps the first bytes that it is given.
+type limited struct {
+	bytes.Buffer
+	max int
+}
+
+func (l *limited) Write(b []byte) (int, error) {
+	if room := l.max - l.Len(); room > 0 {
+		l.Buffer.Write(b[:min(room, len(b))])
+	}
+	return len(b), nil
+}
+
+// archives knows where each package's archive is.
+type archives map[string]string
+
+// readImportcfg reads lines "packagefile PATH=FILE".
+func (a archives) readImportcfg(text string) {
+	for _, line := range strings.Split(text, "\n") {
+		if rest, ok := strings.CutPrefix(line, "packagefile "); ok {
+			if path, file, ok := strings.Cut(rest, "="); ok {
+				a[path] = strings.TrimSpace(file)
+			}
+		}
+	}
+}
+
+func (a archives) importcfg() string {
+	var b strings.Builder
+	for _, path := range sortedKeys(a) {
+		fmt.Fprintf(&b, "packagefile %s=%s\n", path, a[path])
+	}
+	return b.String()
+}
+
+var errNoArchive = errors.New("no archive")

@@ -1,0 +1,264 @@
+package compiler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/importer"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// noPackage marks the importer's error among the checker's words.
+const noPackage = "\u00B7"
+
+// Options of a Session.
+type Options struct {
+	// Goroot is the toolchain's, Language its version (go1.26).
+	Goroot, Language string
+	// Importcfg is a file that says where the archives of the standard library and of
+	// package live are.
+	Importcfg string
+	// Dir is for the session's files. It must be there; its owner removes it.
+	Dir string
+	// Linker is how the toolchain's linker links; its program is LinkProgram, which runs
+	// Link.
+	Linker      Linker
+	LinkProgram string
+	// Cache is the build cache (GOCACHE) for modules.
+	Cache string
+}
+
+// Session compiles the cells of one kernel. Its methods are called one at a time.
+type Session struct {
+	tools    tools
+	archives archives
+	fset     *token.FileSet
+	importer types.Importer
+	scope    scope
+	cells    map[*types.Package]*made
+	number   int // of the last attempt
+	modules  modules
+}
+
+// New returns a Session in which nothing is declared.
+func New(o Options) (*Session, error) {
+	cfg, err := os.ReadFile(o.Importcfg)
+	if err != nil {
+		return nil, err
+	}
+	linker, err := json.Marshal(o.Linker)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		tools: tools{goroot: o.Goroot, language: o.Language, dir: o.Dir, linker: []string{"-extld", o.LinkProgram},
+			env: []string{LinkerVariable + "=" + string(linker)}},
+		archives: archives{},
+		fset:     token.NewFileSet(),
+		scope:    scope{names: map[string]live{}},
+		cells:    map[*types.Package]*made{},
+		modules:  modules{dir: filepath.Join(o.Dir, "module"), cache: o.Cache, goroot: o.Goroot, language: o.Language},
+	}
+	s.archives.readImportcfg(string(cfg))
+	if s.archives[RuntimePath] == "" {
+		return nil, fmt.Errorf("%s: %s is not in it: remove the directory, so that it is made anew", o.Importcfg, RuntimePath)
+	}
+	s.importer = &packages{s: s, gc: importer.ForCompiler(s.fset, "gc", s.lookup)}
+	return s, nil
+}
+
+// lookup opens a package's archive.
+func (s *Session) lookup(path string) (io.ReadCloser, error) {
+	file := s.archives[path]
+	if file == "" {
+		return nil, errNoArchive
+	}
+	return os.Open(file)
+}
+
+// packages is the importer of the checker.
+type packages struct {
+	s  *Session
+	gc types.Importer
+}
+
+// Import gives a package's types. Its error says what to do, between noPackage and the
+// checker's parenthesis.
+func (p *packages) Import(path string) (*types.Package, error) {
+	if path == "unsafe" {
+		return types.Unsafe, nil
+	}
+	if p.s.archives[path] == "" {
+		return nil, errors.New(noPackage + p.s.modules.missing(path))
+	}
+	pkg, err := p.gc.Import(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", noPackage, path, err)
+	}
+	return pkg, nil
+}
+
+// Result is a cell that was compiled, to be loaded.
+type Result struct {
+	// Number is the cell's, for Commit and for the worker. 0: there is nothing to run.
+	Number int
+	// Plugin is the path of the shared object; its reader removes it.
+	Plugin string
+	// Notes are what was done on the way, for the user: modules that were got.
+	Notes []string
+}
+
+// Compile makes a plugin of a cell. The error is an *Errors, the cause of the end of
+// ctx, or tells that the toolchain does not work. Nothing of a cell that fails is kept.
+func (s *Session) Compile(ctx context.Context, name, code string) (*Result, error) {
+	split, err := split(name, code)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := split.parse()
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{}
+	for _, args := range split.get {
+		note, err := s.get(ctx, args)
+		if err != nil {
+			return nil, split.wrap(err)
+		}
+		result.Notes = append(result.Notes, note)
+	}
+	if len(split.segments) == 0 {
+		return result, nil
+	}
+	if err := s.resolve(ctx, parsed); err != nil {
+		return nil, split.wrap(err)
+	}
+	checked, err := parsed.check(&s.scope, s.importer, s.tools.language)
+	if err != nil {
+		return nil, err
+	}
+	text, names, err := checked.emit(s.cells)
+	if err != nil {
+		return nil, err
+	}
+	s.number++
+	m := &made{number: s.number, path: PathPrefix + strconv.Itoa(s.number), pkg: checked.pkg, names: names,
+		imports: checked.importNames(), dots: checked.dots}
+	if result.Plugin, err = s.build(ctx, m, text); err != nil {
+		var tool *toolError
+		if errors.As(err, &tool) {
+			return nil, checked.fromTool(tool)
+		}
+		return nil, err
+	}
+	result.Number = m.number
+	s.cells[m.pkg] = m
+	return result, nil
+}
+
+// wrap makes an error that is no place's the cell's.
+func (c *cell) wrap(err error) error {
+	var list *Errors
+	if errors.As(err, &list) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return &Errors{Cell: c.name, List: []Error{{Line: 1, Column: 1, Message: err.Error()}}}
+}
+
+// Commit makes the names of a cell that ran count; of its variables those whose
+// declaration was reached, by done.
+func (s *Session) Commit(number, done int) {
+	for _, m := range s.cells {
+		if m.number == number {
+			s.scope.commit(m, done)
+		}
+	}
+}
+
+// build compiles and links a cell's package, and a main package that imports it.
+func (s *Session) build(ctx context.Context, m *made, text string) (plugin string, err error) {
+	base := filepath.Join(s.tools.dir, fmt.Sprintf("c%d", m.number))
+	main := filepath.Join(s.tools.dir, fmt.Sprintf("p%d", m.number))
+	cfg := base + ".cfg"
+	defer func() {
+		for _, file := range []string{base + ".go", main + ".go", main + ".a", cfg} {
+			os.Remove(file)
+		}
+		if err != nil {
+			os.Remove(base + ".a")
+			os.Remove(main + ".so")
+			delete(s.archives, m.path)
+		}
+	}()
+	if err := os.WriteFile(base+".go", []byte(text), 0o600); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(cfg, []byte(s.archives.importcfg()), 0o600); err != nil {
+		return "", err
+	}
+	archive, err := s.tools.compile(ctx, m.path, base+".go", cfg)
+	if err != nil {
+		return "", err
+	}
+	s.archives[m.path] = archive
+	if err := os.WriteFile(cfg, []byte(s.archives.importcfg()), 0o600); err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(main+".go", []byte("package main\nimport _ "+strconv.Quote(m.path)+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	path := "cell/p" + strconv.Itoa(m.number)
+	mainArchive, err := s.tools.compile(ctx, path, main+".go", cfg)
+	if err != nil {
+		return "", err
+	}
+	return main + ".so", s.tools.link(ctx, path, mainArchive, cfg, main+".so")
+}
+
+var toolLine = regexp.MustCompile(`(?m)^.*?In\[\d+\]:(\d+)(?::(\d+))?: (.*)$`)
+
+// fromTool makes what the compiler says the cell's error. The checker has found all
+// that it knows, so this is rare.
+func (c *checked) fromTool(e *toolError) error {
+	out := &Errors{Cell: c.cell.name}
+	for _, m := range toolLine.FindAllStringSubmatch(e.output, maxErrors) {
+		line, _ := strconv.Atoi(m[1])
+		column, _ := strconv.Atoi(m[2])
+		one := Error{Line: line, Column: column, Message: Unmark(m[3])}
+		if line >= 1 && line <= len(c.lines) {
+			one.Source = strings.SplitN(c.text[c.lines[line-1]:], "\n", 2)[0]
+		}
+		out.List = append(out.List, one)
+	}
+	if len(out.List) == 0 {
+		out.List = []Error{{Line: 1, Column: 1, Message: e.Error()}}
+	}
+	return out
+}
+
+// importNames are the names for packages that the cell brings to the cells after it.
+func (c *checked) importNames() map[string]string {
+	names := map[string]string{}
+	for name, path := range c.imports {
+		names[name] = path
+	}
+	for _, o := range c.info.Implicits {
+		if p, ok := o.(*types.PkgName); ok {
+			names[p.Name()] = p.Imported().Path()
+		}
+	}
+	for name := range names {
+		if strings.HasSuffix(name, old) {
+			delete(names, name)
+		}
+	}
+	return names
+}

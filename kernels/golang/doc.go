@@ -1,0 +1,14 @@
+// Package golang is the Go kernel: cells are compiled by the image's own toolchain, and
+// their values live.
+//
+// Three processes run it. The kernel (this package, in the agent's binary) speaks the
+// protocol. The front (package front, with package compiler in it) makes a plugin of
+// each cell. The worker (package worker, with package live) loads the plugins and runs
+// them; all that cells make lives in it. Front and worker are built from the sources
+// that are embedded here, by the toolchain of the image, since a plugin and its host
+// must be of one toolchain, and since go/types reads only its own toolchain's archives.
+// What they need is built once for a toolchain and kept in a workspace: see Warm.
+//
+// Begin with NewFinder and New. Who made a Kernel closes it: that ends the front and the
+// worker, and removes the files of the session.
+package golang

@@ -1,0 +1,332 @@
+package golang
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/kernels/output"
+	"github.com/cellard/cellard/protocol/jupyter"
+	"github.com/cellard/cellard/protocol/jupyter/kernel"
+)
+
+// Version is the kernel's own version, Implementation its name.
+const (
+	Version        = "1"
+	Implementation = "cellard-go"
+)
+
+// Kernel is the Go kernel. Make it by New.
+type Kernel struct {
+	toolchain *Toolchain
+	reaper    *output.Reaper
+	dir       string // of the session's files
+	cancel    context.CancelFunc
+	preparing sync.WaitGroup
+	ready     chan struct{} // closed once what is below it is there
+
+	err    error
+	front  *front
+	worker *worker
+
+	mu       sync.Mutex
+	progress string // what the preparation does now
+
+	loaded int  // how many cells the worker has loaded
+	told   bool // that they take much memory
+}
+
+var _ kernel.Language = (*Kernel)(nil)
+
+// New returns a kernel that runs cells by the toolchain, and begins to start it. What a
+// toolchain needs once is built when no Warm has: cells wait for it.
+func New(t *Toolchain) (*Kernel, error) {
+	dir, err := os.MkdirTemp("", "cellard-go-")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, cancel: cancel, ready: make(chan struct{})}
+	k.preparing.Add(1)
+	go func() {
+		defer k.preparing.Done()
+		defer close(k.ready)
+		k.err = k.prepare(ctx)
+	}()
+	return k, nil
+}
+
+func (k *Kernel) prepare(ctx context.Context) error {
+	w, err := openWorkspace(k.toolchain, os.Getenv)
+	if err != nil {
+		return err
+	}
+	if w == nil {
+		base, err := ownCache(os.Getenv)
+		if err != nil {
+			return err
+		}
+		if w, err = build(ctx, k.toolchain, base, k.say); err != nil {
+			return err
+		}
+	}
+	// Without it a module's first use takes a minute, and works.
+	_ = w.seed()
+	if k.worker, err = startWorker(k.reaper, w); err != nil {
+		return err
+	}
+	k.front, err = startFront(k.reaper, w, k.toolchain, k.dir)
+	return err
+}
+
+func (k *Kernel) say(what string) {
+	k.mu.Lock()
+	k.progress = what
+	k.mu.Unlock()
+}
+
+// Close ends the front and the worker, and removes the session's files.
+func (k *Kernel) Close() error {
+	k.cancel()
+	k.preparing.Wait()
+	if k.front != nil {
+		k.front.close()
+	}
+	if k.worker != nil {
+		k.worker.close()
+	}
+	k.reaper.Close()
+	return os.RemoveAll(k.dir)
+}
+
+// Info is the reply to kernel_info_request.
+func (k *Kernel) Info() (jupyter.KernelInfo, error) {
+	return jupyter.KernelInfo{
+		Implementation:        Implementation,
+		ImplementationVersion: Version,
+		LanguageInfo: jupyter.LanguageInfo{
+			Name: "go", Version: strings.TrimPrefix(k.toolchain.Version, "go"), MimeType: "text/x-go", FileExtension: ".go",
+		},
+		Banner: "Go (" + k.toolchain.Version + "), compiled, whose values live",
+	}, nil
+}
+
+// patience is how long a cell waits for the preparation before it says what is done.
+const patience = 2 * time.Second
+
+// wait waits for the preparation.
+func (k *Kernel) wait(ctx context.Context, c *kernel.Cell) error {
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	for {
+		select {
+		case <-k.ready:
+			return k.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-t.C:
+			k.mu.Lock()
+			if k.progress != "" && c != nil {
+				c.Stderr(k.progress + " …\n")
+			}
+			k.mu.Unlock()
+		}
+	}
+}
+
+// Execute compiles a cell, loads it and runs it.
+func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
+	if err := k.wait(ctx, c); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		return &kernel.Error{Name: "ToolchainError", Value: err.Error(), Traceback: []string{err.Error()}}
+	}
+	a, err := k.front.ask(ctx, frontRequest{Op: "compile", Name: "In[" + strconv.Itoa(c.Count) + "]", Code: c.Code})
+	var failed *failedError
+	switch {
+	case errors.As(err, &failed):
+		return &kernel.Error{Name: "CompileError", Value: failed.text, Traceback: []string{failed.text}}
+	case err != nil:
+		return err
+	case a.Errors != nil:
+		return &kernel.Error{Name: "CompileError", Value: a.Errors.Error(), Traceback: a.Trace}
+	case a.Result == nil:
+		return errors.New("the Go compiler's front has answered nothing")
+	}
+	for _, note := range a.Result.Notes {
+		if note != "" {
+			c.Stderr(note + "\n")
+		}
+	}
+	if a.Result.Number == 0 {
+		return nil
+	}
+	return k.run(ctx, c, a.Result.Number, a.Result.Plugin)
+}
+
+// run runs a compiled cell.
+func (k *Kernel) run(ctx context.Context, c *kernel.Cell, number int, plugin string) error {
+	since := procfs.Now()
+	done, err := k.worker.begin(ctx, c, number, plugin)
+	if err != nil {
+		return k.workerDied(err)
+	}
+	var m workerMessage
+	stop := ctx.Done()
+	for m.Kind == "" {
+		select {
+		case m = <-done:
+		case <-k.worker.ended:
+			select {
+			case m = <-done:
+			default:
+				return k.workerDied(errors.New("the Go worker has ended"))
+			}
+		case <-stop:
+			stop = nil
+			_ = k.worker.send(workerRequest{Op: "stop", Cell: number})
+		}
+	}
+	if stop == nil {
+		// What the cell has started has to end with it.
+		k.reaper.End(since, nil, nil)
+	}
+	k.worker.streams.Drain()
+	if m.LoadError != "" {
+		return &kernel.Error{Name: "LoadError", Value: loadError(m.LoadError), Traceback: []string{loadError(m.LoadError)}}
+	}
+	if _, err := k.front.ask(context.WithoutCancel(ctx), frontRequest{Op: "commit", Number: number, Done: m.Done}); err != nil {
+		return err
+	}
+	k.budget(c)
+	return outcome(ctx, m)
+}
+
+// outcome is how a cell ended.
+func outcome(ctx context.Context, m workerMessage) error {
+	switch {
+	case m.Failure != nil:
+		return &kernel.Error{Name: m.Failure.Name, Value: m.Failure.Value, Traceback: m.Failure.Traceback}
+	case m.Exit != nil && *m.Exit != 0:
+		text := strconv.Itoa(*m.Exit)
+		return &kernel.Error{Name: "ExitStatus", Value: text, Traceback: []string{"exit status " + text}}
+	case m.Stopped && ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// loadError makes the loader's error say what to do.
+func loadError(text string) string {
+	if strings.Contains(text, "different version of package") {
+		return text + ": the module was loaded in another version before; restart the kernel to use this one"
+	}
+	return text
+}
+
+// memoryBudget is how many bytes of cells may be loaded before the user is told: they
+// can't be given back.
+const memoryBudget = 1 << 30
+
+// budget tells once that the cells take much memory.
+func (k *Kernel) budget(c *kernel.Cell) {
+	k.loaded++
+	if k.told || k.loaded%64 != 0 {
+		return
+	}
+	if n := mapped(k.worker.cmd.Process.Pid); n > memoryBudget {
+		k.told = true
+		c.Stderr(fmt.Sprintf("the %d cells of this session take %d MB of memory that only a restart of the kernel gives back\n", k.loaded, n>>20))
+	}
+}
+
+// mapped is the memory of a process's own: resident, in bytes.
+func mapped(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(fields[1], 10, 64)
+	return n * int64(os.Getpagesize())
+}
+
+func (k *Kernel) workerDied(err error) error {
+	<-k.worker.ended
+	k.worker.streams.Drain()
+	if k.worker.cmd.ProcessState != nil {
+		return &kernel.DiedError{What: "the Go worker", State: k.worker.cmd.ProcessState}
+	}
+	return err
+}
+
+// Complete answers by what is alive and what the cell declares.
+func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (kernel.Completion, error) {
+	if k.wait(ctx, nil) != nil {
+		return kernel.Completion{}, nil
+	}
+	a, err := k.front.ask(ctx, frontRequest{Op: "complete", Code: code, Cursor: byteOf(code, cursor)})
+	if err != nil || a.Answer == nil {
+		return kernel.Completion{}, ignoreFailed(err)
+	}
+	return kernel.Completion{Matches: a.Answer.Matches, Types: a.Answer.Types,
+		Start: pointOf(code, a.Answer.Start), End: pointOf(code, a.Answer.End)}, nil
+}
+
+// Inspect tells of a name: its declaration, and what the standard library says of it.
+func (k *Kernel) Inspect(ctx context.Context, code string, cursor, _ int) (kernel.Inspection, error) {
+	if k.wait(ctx, nil) != nil {
+		return kernel.Inspection{}, nil
+	}
+	a, err := k.front.ask(ctx, frontRequest{Op: "inspect", Code: code, Cursor: byteOf(code, cursor)})
+	if err != nil || a.Doc == "" {
+		return kernel.Inspection{}, ignoreFailed(err)
+	}
+	return kernel.Inspection{Found: true, Data: kernel.Bundle{"text/plain": a.Doc}}, nil
+}
+
+// IsComplete asks the parser.
+func (k *Kernel) IsComplete(ctx context.Context, code string) (kernel.Completeness, error) {
+	if k.wait(ctx, nil) != nil {
+		return kernel.Completeness{Status: "unknown"}, nil
+	}
+	a, err := k.front.ask(ctx, frontRequest{Op: "is_complete", Code: code})
+	if err != nil {
+		return kernel.Completeness{Status: "unknown"}, ignoreFailed(err)
+	}
+	return kernel.Completeness{Status: a.Status, Indent: a.Indent}, nil
+}
+
+// ignoreFailed keeps only the errors that end the kernel.
+func ignoreFailed(err error) error {
+	if died := (*kernel.DiedError)(nil); errors.As(err, &died) {
+		return err
+	}
+	return nil
+}
+
+// byteOf and pointOf go between code points and bytes.
+func byteOf(code string, point int) int {
+	for i := range code {
+		if point <= 0 {
+			return i
+		}
+		point--
+	}
+	return len(code)
+}
+
+func pointOf(code string, at int) int {
+	return utf8.RuneCountInString(code[:max(0, min(at, len(code)))])
+}

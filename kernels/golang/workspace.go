@@ -1,0 +1,297 @@
+package golang
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cellard/cellard/kernels/golang/compiler"
+)
+
+// SharedCache is where Warm puts what every user's kernels read, when it runs as root.
+const SharedCache = "/var/cache/cellard/go"
+
+// cacheVariable names a directory to look into before all others, and to write to where
+// it is the user's own.
+const cacheVariable = "CELLARD_GO_CACHE"
+
+// workspace is what has been built for a toolchain: the programs, and the standard
+// library as plugins need it. It is read-only once it is there.
+type workspace struct {
+	dir string
+	// own is the user's own directory, with the build cache for modules.
+	own string
+}
+
+func (w *workspace) front() string     { return filepath.Join(w.dir, "front") }
+func (w *workspace) worker() string    { return filepath.Join(w.dir, "worker") }
+func (w *workspace) importcfg() string { return filepath.Join(w.dir, "importcfg") }
+func (w *workspace) linker() string    { return filepath.Join(w.dir, "linker.json") }
+func (w *workspace) cache() string     { return filepath.Join(w.own, "build") }
+
+// key names the directory of a toolchain's workspace.
+func key(t *Toolchain) string {
+	sum := sha256.Sum256([]byte(t.Built + "\n" + t.CC + "\n" + sourcesSum()))
+	return t.Version + "-" + hex.EncodeToString(sum[:8])
+}
+
+// openWorkspace finds what was built, by this user or for all; nil if nothing was.
+func openWorkspace(t *Toolchain, env func(string) string) (*workspace, error) {
+	own, err := ownCache(env)
+	if err != nil {
+		return nil, err
+	}
+	for _, base := range []string{own, env(cacheVariable), SharedCache} {
+		if base == "" {
+			continue
+		}
+		w := &workspace{dir: filepath.Join(base, key(t)), own: own}
+		if w.usable() {
+			return w, nil
+		}
+	}
+	return nil, nil
+}
+
+// usable tells whether a workspace is whole, and nobody else's.
+func (w *workspace) usable() bool {
+	info, err := os.Stat(w.dir)
+	if err != nil || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	for _, file := range []string{w.front(), w.worker(), w.importcfg(), w.linker()} {
+		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return true
+}
+
+// ownCache is the user's own directory. It is made.
+func ownCache(env func(string) string) (string, error) {
+	var tried []string
+	if dir := env(cacheVariable); filepath.IsAbs(dir) {
+		tried = append(tried, dir)
+	}
+	if dir := env("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		tried = append(tried, filepath.Join(dir, "cellard", "go"))
+	}
+	if dir := env("HOME"); filepath.IsAbs(dir) && dir != "/" {
+		tried = append(tried, filepath.Join(dir, ".cache", "cellard", "go"))
+	}
+	tried = append(tried, filepath.Join(os.TempDir(), "cellard-go-"+strconv.Itoa(os.Geteuid())))
+	for _, dir := range tried {
+		if os.MkdirAll(dir, 0o700) != nil {
+			continue
+		}
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o022 != 0 {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			continue
+		}
+		if probe, err := os.CreateTemp(dir, ".probe"); err == nil {
+			probe.Close()
+			os.Remove(probe.Name())
+			return dir, nil
+		}
+	}
+	return "", errNoDir
+}
+
+// build makes a toolchain's workspace below base, unless another process has meanwhile.
+// It takes a minute or two on a small machine: the standard library is compiled anew.
+func build(ctx context.Context, t *Toolchain, base string, say func(string)) (*workspace, error) {
+	w := &workspace{dir: filepath.Join(base, key(t)), own: base}
+	unlock, err := lock(ctx, w.dir+".lock")
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if w.usable() {
+		return w, nil
+	}
+	say("building Go's standard library for cells, once for this toolchain (" + t.Version + ")")
+	temp, err := os.MkdirTemp(base, "build-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(temp)
+	if err := w.fill(ctx, t, temp); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(temp, 0o755); err != nil {
+		return nil, err
+	}
+	// One that isn't usable is in the way: half removed, or another's.
+	_ = os.RemoveAll(w.dir)
+	if err := os.Rename(temp, w.dir); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// fill builds into temp, which will be w.dir.
+func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
+	source := filepath.Join(temp, "src")
+	if err := writeSources(source, strings.TrimPrefix(t.Language, "go")); err != nil {
+		return err
+	}
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, t.Program, args...)
+		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+		cmd.WaitDelay = time.Second
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+		cmd.Dir = source
+		cmd.Env = append(os.Environ(), "GOROOT="+t.Root, "GOFLAGS=-trimpath -mod=mod", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
+			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+w.cache(), "GOTMPDIR=")
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		if err != nil {
+			return "", fmt.Errorf("go %s: %w: %.2000s", args[0], err, said.String())
+		}
+		return string(out), nil
+	}
+	list, err := run("list", "-buildmode=plugin", "-export", "-deps",
+		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live")
+	if err != nil {
+		return err
+	}
+	if err := w.archives(list, temp); err != nil {
+		return err
+	}
+	for _, program := range []string{"front", "worker"} {
+		if _, err := run("build", "-ldflags=-s -w", "-o", filepath.Join(temp, program), "./"+program); err != nil {
+			return err
+		}
+	}
+	linker, err := compiler.FindLinker(t.CC)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(linker)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(temp, "linker.json"), b, 0o644)
+}
+
+// archives keeps the archives: the build cache forgets what it has not built for days.
+func (w *workspace) archives(list, temp string) error {
+	std := filepath.Join(temp, "std")
+	if err := os.Mkdir(std, 0o755); err != nil {
+		return err
+	}
+	var cfg strings.Builder
+	for i, line := range strings.Split(strings.TrimSpace(list), "\n") {
+		path, file, ok := strings.Cut(line, "=")
+		if !ok {
+			return fmt.Errorf("go list answers %.80q", line)
+		}
+		name := strconv.Itoa(i) + ".a"
+		if err := copyFile(file, filepath.Join(std, name)); err != nil {
+			return err
+		}
+		fmt.Fprintf(&cfg, "packagefile %s=%s\n", path, filepath.Join(w.dir, "std", name))
+	}
+	return os.WriteFile(filepath.Join(temp, "importcfg"), []byte(cfg.String()), 0o644)
+}
+
+// copyFile links a file where it can, so that it takes no room.
+func copyFile(from, to string) error {
+	if os.Link(from, to) == nil {
+		return os.Chmod(to, 0o644)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// lock holds a file's lock until unlock.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+			return func() { f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			f.Close()
+			return nil, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			f.Close()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// seed gives a user's build cache the shared one's entries, as links, so that modules
+// don't build the standard library anew.
+func (w *workspace) seed() error {
+	shared := filepath.Join(filepath.Dir(w.dir), "build")
+	if filepath.Dir(w.dir) == w.own {
+		return nil
+	}
+	if _, err := os.Stat(w.cache()); err == nil {
+		return nil
+	}
+	temp, err := os.MkdirTemp(w.own, "seed-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	dirs, err := os.ReadDir(shared)
+	if err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		if !d.IsDir() || len(d.Name()) != 2 {
+			continue
+		}
+		if err := os.Mkdir(filepath.Join(temp, d.Name()), 0o755); err != nil {
+			return err
+		}
+		files, err := os.ReadDir(filepath.Join(shared, d.Name()))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := os.Symlink(filepath.Join(shared, d.Name(), f.Name()), filepath.Join(temp, d.Name(), f.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Rename(temp, w.cache())
+}
