@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -45,7 +44,7 @@ func enter(dir *os.File, name string) (*os.File, error) {
 }
 
 // enterOrMake opens the directory name in dir, made if it isn't there. What is there but
-// is no directory is removed if clear is set.
+// is no directory is removed if clear is set, else moved aside.
 func enterOrMake(dir *os.File, name string, clear bool) (*os.File, error) {
 	for attempt := 0; ; attempt++ {
 		d, err := enter(dir, name)
@@ -68,9 +67,19 @@ func enterOrMake(dir *os.File, name string, clear bool) (*os.File, error) {
 				return nil, err
 			}
 		default:
-			return nil, fmt.Errorf("%w: links are not followed here; remove it", err)
+			if _, err := MoveAside(dir, name); err != nil {
+				return nil, err
+			}
 		}
 	}
+}
+
+// MoveAside renames what lies at name in dir, a link itself and never what it leads to, to
+// NAME.aside-RANDOM beside it, and returns that name. For what is in the way of a
+// directory of the agent's: it may be dear to whoever put it there.
+func MoveAside(dir *os.File, name string) (string, error) {
+	aside := name + ".aside-" + scratchName()[len(scratchPrefix):][:8]
+	return aside, rename(dir, name, dir, aside)
 }
 
 // own gives a directory the mode that lets cells read and not write, whatever the

@@ -17,7 +17,8 @@
 // The directory is within the cells' reach. Every component of a path below the
 // workspace is opened by itself, relative to the one before and without
 // following links (os.Root would follow those that stay inside); what a cell put
-// in the way of a context's directory is removed, a directory that it removed is
+// in the way of a context's directory is removed, what is in the way of the store's own
+// is moved aside, a directory that it removed is
 // made again, and a file is served only while its content has the hash that its
 // ref names. Cells that run as another user than the agent can't change it at
 // all; against cells of its own user the hash is a check, not a boundary: see

@@ -83,6 +83,12 @@ func NewManager(o Options) (*Manager, error) {
 	if own == "" {
 		own = filepath.Join(o.Workspace, ".runtime")
 	}
+	switch aside, err := clearWay(own); {
+	case err != nil:
+		return nil, fmt.Errorf("workspace: %s is in the way of the agent's files: %w; remove it", own, err)
+	case aside != "":
+		o.Logger.Warn("what was in the way of the agent's files was moved aside; look at it and remove it", "path", own, "now", aside)
+	}
 	if err := mkdirs(own, 0o755); err != nil {
 		return nil, fmt.Errorf("workspace %s: %w; name a directory that the agent can write to", o.Workspace, err)
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/store"
 )
 
 // account is whom the kernels run as.
@@ -79,26 +81,51 @@ func findAccount(name, spareHome string) (*account, error) {
 func (a *account) boundary() bool { return a.credential != nil }
 
 // makeHome makes the account's home, of whose parent cells may own what is above. A
-// link is not followed: an earlier agent's cell may have put it there, and what it led
-// to would become the cells'.
+// link is moved aside, not followed: an earlier agent's cell may have put it there, and
+// what it led to would become the cells'.
 func (a *account) makeHome() error {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	parent, name := filepath.Split(a.home)
-	parent = filepath.Clean(parent)
-	dir, err := unix.Open(parent, flags, 0)
+	dir, err := os.OpenFile(filepath.Clean(parent), dirFlags, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: parent, Err: err}
+		return err
 	}
-	defer unix.Close(dir)
-	if err := unix.Mkdirat(dir, name, 0o700); err != nil && err != unix.EEXIST {
-		return &os.PathError{Op: "mkdir", Path: a.home, Err: err}
+	defer dir.Close()
+	for attempt := 0; ; attempt++ {
+		if err := unix.Mkdirat(int(dir.Fd()), name, 0o700); err != nil && err != unix.EEXIST {
+			return &os.PathError{Op: "mkdir", Path: a.home, Err: err}
+		}
+		home, err := unix.Openat(int(dir.Fd()), name, dirFlags, 0)
+		switch {
+		case err == nil:
+			defer unix.Close(home)
+			return unix.Fchown(home, int(a.credential.Uid), int(a.credential.Gid))
+		case attempt == 3 || err != unix.ELOOP && err != unix.ENOTDIR:
+			return &os.PathError{Op: "open", Path: a.home, Err: err}
+		}
+		if _, err := store.MoveAside(dir, name); err != nil {
+			return err
+		}
 	}
-	home, err := unix.Openat(dir, name, flags, 0)
+}
+
+// dirFlags open a directory that is not behind a link.
+const dirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+
+// clearWay moves aside what lies where the agent's directory has to be and is none: a
+// cell of an earlier agent can have put anything into the workspace. It returns where
+// that is now, empty if there was no such thing.
+func clearWay(path string) (string, error) {
+	fi, err := os.Lstat(path)
+	if err != nil || fi.IsDir() {
+		return "", nil // the making of it tells of an error
+	}
+	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return &os.PathError{Op: "open", Path: a.home, Err: err}
+		return "", err
 	}
-	defer unix.Close(home)
-	return unix.Fchown(home, int(a.credential.Uid), int(a.credential.Gid))
+	defer dir.Close()
+	aside, err := store.MoveAside(dir, filepath.Base(path))
+	return filepath.Join(filepath.Dir(path), aside), err
 }
 
 // mkdir makes a directory that is the account's alone, in one that is the agent's.
