@@ -38,6 +38,7 @@ func (c *Catalogue) makeRunners(o Options) []runner {
 		c.nodeRunner(o, node.JavaScript),
 		c.nodeRunner(o, node.TypeScript),
 		c.javaRunner(o),
+		c.goRunner(o),
 		rRunner(o, c.settings),
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/kernels/java"
 	"github.com/cellard/cellard/kernels/node"
 	"github.com/cellard/cellard/protocol/jupyter"
@@ -38,6 +39,7 @@ func ownKernels() []ownKernel {
 		{name: node.JavaScript, display: "JavaScript (cellard)", start: startNode(node.JavaScript)},
 		{name: node.TypeScript, display: "TypeScript (cellard)", start: startNode(node.TypeScript)},
 		{name: "java", display: "Java (cellard)", start: startJava},
+		{name: "go", display: "Go (cellard)", start: startGo},
 	}
 }
 
@@ -56,6 +58,14 @@ func startJava(interpreter string) (kernel.Language, error) {
 		return nil, fmt.Errorf("%s: %w", interpreter, err)
 	}
 	return java.New(java.Options{Java: j}), nil
+}
+
+func startGo(interpreter string) (kernel.Language, error) {
+	tool, err := golang.NewFinder(golang.FinderOptions{Program: interpreter}).Find(context.Background())
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s", err, golang.Hint)
+	}
+	return golang.New(tool)
 }
 
 const kernelHelp = `

@@ -1,0 +1,29 @@
+package kernels
+
+import (
+	"context"
+
+	"github.com/cellard/cellard/kernels/golang"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// goRunner runs Go by a kernel of our own.
+func (c *Catalogue) goRunner(o Options) runner {
+	finder := golang.NewFinder(golang.FinderOptions{Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential})
+	return runner{
+		language: "go",
+		kernel:   golang.Implementation,
+		forget:   finder.Forget,
+		find: func(ctx context.Context) (*found, error) {
+			tool, err := finder.Find(ctx)
+			if err != nil {
+				return nil, api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("%s", golang.Hint)
+			}
+			launch, err := c.ownLaunch("go", tool.Program)
+			if err != nil {
+				return nil, err
+			}
+			return &found{launch: launch, path: tool.Program, version: golang.Version}, nil
+		},
+	}
+}
