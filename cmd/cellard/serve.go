@@ -25,7 +25,7 @@ Usage: cellard serve [flags]
 
 Addresses: vsock://:52, unix:///run/cellard.sock, tcp://127.0.0.1:7520. TCP asks for a
 bearer token: the one in --token-file, or in CELLARD_TOKEN, or a new one, which is
-written to token-PORT in the runtime directory.`
+written to token-PORT in the runtime directory, and removed at the end.`
 
 // memoryLimit is from where on the collector works harder: what large requests leave is
 // given back soon, not minutes later.
@@ -90,8 +90,10 @@ func serve(args []string) int {
 	o.Manager, o.Version, o.Logger = m, versionString(), log
 	code := 0
 	listeners, err := listenAll(addresses, lo, log)
+	var token bearer
 	if err == nil {
-		o.Token, err = tokenFor(listeners, tokenFile, agent.runtimeDir, log)
+		token, err = tokenFor(listeners, tokenFile, agent.runtimeDir, log)
+		o.Token = token.token
 	}
 	if err != nil {
 		log.Error("cellard can't start", "error", err)
@@ -100,7 +102,7 @@ func serve(args []string) int {
 		}
 		code = 1
 	} else {
-		code = serveUntil(stop, server.New(o), listeners, m, log)
+		code = serveUntil(stop, server.New(o), listeners, m, token, log)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -111,7 +113,7 @@ func serve(args []string) int {
 }
 
 // serveUntil serves until a signal comes, and then stops in an orderly way.
-func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Listener, m *supervisor.Manager, log *slog.Logger) int {
+func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Listener, m *supervisor.Manager, token bearer, log *slog.Logger) int {
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {
 		log.Info("serving", "address", l.String(), "token", l.NeedsToken())
@@ -125,6 +127,7 @@ func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Liste
 		log.Error("a listener failed", "error", err)
 		code = 1
 	}
+	token.forget(log)
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	go func() {

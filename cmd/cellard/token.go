@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,20 +20,36 @@ const tokenVariable = "CELLARD_TOKEN"
 // maxToken bounds a token file.
 const maxToken = 4 << 10
 
+// bearer is the token, and the file that was written for it; empty where none was.
+type bearer struct{ token, file string }
+
+// forget removes the file. It has to be done before the listeners are closed: another
+// agent that is given the port then writes its own.
+func (b bearer) forget(log *slog.Logger) {
+	if b.file == "" {
+		return
+	}
+	if err := os.Remove(b.file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Warn("the token's file could not be removed; remove it", "error", err)
+	}
+}
+
 // tokenFor returns the bearer token for the listeners that ask for one: what the
 // file or the environment has, or a new one, which it writes to the runtime
 // directory, under the first such listener's port.
-func tokenFor(listeners []*server.Listener, file, runtimeDir string, log *slog.Logger) (string, error) {
+func tokenFor(listeners []*server.Listener, file, runtimeDir string, log *slog.Logger) (bearer, error) {
 	given := os.Getenv(tokenVariable)
 	// The environment is inherited by what the agent starts.
 	if err := os.Unsetenv(tokenVariable); err != nil {
-		return "", err
+		return bearer{}, err
 	}
 	if file != "" {
-		return readToken(file, log)
+		token, err := readToken(file, log)
+		return bearer{token: token}, err
 	}
 	if given != "" {
-		return checkToken(given, tokenVariable)
+		token, err := checkToken(given, tokenVariable)
+		return bearer{token: token}, err
 	}
 	for _, l := range listeners {
 		if !l.NeedsToken() {
@@ -40,17 +57,17 @@ func tokenFor(listeners []*server.Listener, file, runtimeDir string, log *slog.L
 		}
 		_, port, err := net.SplitHostPort(l.Addr().String())
 		if err != nil {
-			return "", err
+			return bearer{}, err
 		}
 		token := rand.Text() + rand.Text()
 		path := filepath.Join(runtimeDir, "token-"+port)
 		if err := writeToken(path, token); err != nil {
-			return "", fmt.Errorf("writing the token: %w", err)
+			return bearer{}, fmt.Errorf("writing the token: %w", err)
 		}
 		log.Info("a token was made for TCP", "file", path)
-		return token, nil
+		return bearer{token, path}, nil
 	}
-	return "", nil
+	return bearer{}, nil
 }
 
 func readToken(file string, log *slog.Logger) (string, error) {
