@@ -83,10 +83,20 @@ func (s *session) run(code string, set ...func(*kernel.Cell)) *ran {
 	return s.within(patience, code, set...)
 }
 
+// asked runs a cell that gets answers to what it asks.
+func (s *session) asked(answers []string, code string) *ran {
+	s.t.Helper()
+	return s.record(&kerneltest.Recorder{Answers: answers}, patience, code, func(c *kernel.Cell) { c.AllowStdin = true })
+}
+
 // within runs a cell with a deadline.
 func (s *session) within(d time.Duration, code string, set ...func(*kernel.Cell)) *ran {
 	s.t.Helper()
-	r := &kerneltest.Recorder{}
+	return s.record(&kerneltest.Recorder{}, d, code, set...)
+}
+
+func (s *session) record(r *kerneltest.Recorder, d time.Duration, code string, set ...func(*kernel.Cell)) *ran {
+	s.t.Helper()
 	s.count++
 	c := kernel.NewCell(code, r)
 	c.Count = s.count

@@ -57,6 +57,9 @@ function wrapEvents(EventEmitter) {
     state.current = cell;
     try {
       return apply(emit, this, args);
+    } catch (error) {
+      state.blame = { error, cell }; // should nobody catch it
+      throw error;
     } finally {
       state.current = before;
     }

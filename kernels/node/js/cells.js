@@ -37,11 +37,18 @@ class Cells {
       source: message.source,
       stdin: message.stdin,
       exit: undefined,
-      before: handles(),
+      before: undefined,
       threads: [],
     };
     this.cell = state.running = state.current = cell;
-    setImmediate(() => this.run(cell, message));
+    cell.before = handles();
+    setImmediate(() => {
+      try {
+        this.run(cell, message);
+      } catch (error) {
+        this.end(cell, { name: 'InternalError', value: `the kernel failed: ${error.message}`, traceback: String(error.stack).split('\n') });
+      }
+    });
   }
 
   run(cell, message) {

@@ -3,11 +3,17 @@
 // at without side effects: the inspector refuses to run what has any.
 
 const { inspect } = require('node:util');
-const { builtinModules } = require('node:module');
 const { parse } = require('./rewrite.js');
 
 const WORD = /[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
 const MATCHES = 1000;
+// copied is an array of the user's realm as one of this.
+const copied = (list) => {
+  const own = [];
+  for (let i = 0; i < list.length; i++) own.push(list[i]);
+  return own;
+};
+const builtins = copied(require('node:module').builtinModules);
 const KEYWORDS = ('async await break case catch class const continue debugger default delete do else export extends false ' +
   'finally for from function if import in instanceof let new null of return static super switch this throw true try ' +
   'typeof undefined var void while with yield').split(' ');
@@ -39,13 +45,13 @@ function make(main, cells) {
       let next;
       cells.session.post('Runtime.getProperties', { objectId: id, ownProperties: true }, (failed, answer) => {
         if (failed) return;
-        for (const p of answer.result) {
+        for (const p of copied(answer.result)) {
           if (p.symbol || !/^[\p{ID_Start}$_]/u.test(p.name) || names.includes(p.name)) continue;
           if (p.name === '__proto__' || names.length >= MATCHES) continue;
           names.push(p.name);
           kinds.push(kindOf(p.value));
         }
-        const proto = (answer.internalProperties || []).find((p) => p.name === '[[Prototype]]');
+        const proto = copied(answer.internalProperties || []).find((p) => p.name === '[[Prototype]]');
         next = proto && proto.value && proto.value.objectId;
       });
       id = next;
@@ -56,7 +62,7 @@ function make(main, cells) {
   const globals = () => {
     let lexical = [];
     cells.session.post('Runtime.globalLexicalScopeNames', {}, (failed, answer) => {
-      if (!failed) lexical = answer.names;
+      if (!failed) lexical = copied(answer.names);
     });
     const own = members(look('globalThis'));
     const names = [...lexical, ...own.names, ...KEYWORDS].filter((name) => !name.startsWith('$$cellard'));
@@ -69,7 +75,7 @@ function make(main, cells) {
     const before = points.slice(0, cursor).join('');
     const quoted = /(?:require\(\s*|from\s+|import\s+|import\(\s*)(['"])([\w:./@-]*)$/.exec(before);
     if (quoted) {
-      const names = builtinModules.filter((name) => !name.startsWith('_')).flatMap((name) => [name, name.startsWith('node:') ? name : `node:${name}`]);
+      const names = builtins.filter((name) => !name.startsWith('_')).flatMap((name) => [name, name.startsWith('node:') ? name : `node:${name}`]);
       return answer(new Set(names), quoted[2], cursor, () => 'module');
     }
     const word = (WORD.exec(before) || [''])[0];

@@ -5,8 +5,14 @@
 const { apply } = Reflect;
 const list = process._getActiveHandles;
 
-// handles are the active ones now.
-const handles = () => new Set(apply(list, process, []));
+// handles are the active ones now. The list is an array of the user's realm, whose
+// iterator may be anything.
+function handles() {
+  const active = apply(list, process, []);
+  const found = new Set();
+  for (let i = 0; i < active.length; i++) found.add(active[i]);
+  return found;
+}
 
 function closeSince(cell) {
   for (const thread of cell.threads) quietly(thread, 'terminate');

@@ -5,7 +5,9 @@
 const { Readable } = require('node:stream');
 const channel = require('./channel.js');
 const realm = require('./realm.js');
+const { dress } = require('./async.js');
 const { state } = realm;
+const { apply } = Reflect;
 
 // prompt is the browser's: the line without its end, or the default for an empty one.
 function prompt(message = '', otherwise = undefined) {
@@ -26,26 +28,43 @@ function stdin() {
   return stream;
 }
 
+const states = new WeakMap(); // of the streams
+
+// A line is asked for only when somebody waits for one: a stream reads ahead, but a
+// question that nobody has is a question that a host can't answer.
 function make(cell) {
-  let n;
+  const own = { interfaces: new Set(), questions: 0, empty: false, asking: 0 };
   const stream = new Readable({
     highWaterMark: 1,
     read() {
-      n = ++asked;
-      waiting.set(n, (message) => {
-        if (message.error) stream.destroy(realm.error('Error', message.error, 'StdinNotImplementedError'));
-        else stream.push(message.value + '\n');
-      });
-      channel.send('q', cell.id, JSON.stringify({ prompt: '', password: false, n }));
+      own.empty = true;
+      own.ask();
     },
     destroy(error, done) {
-      waiting.delete(n);
+      waiting.delete(own.asking);
       done(error);
     },
   });
+  own.wanted = () => {
+    if (own.interfaces.size === 0) return stream.listenerCount('data') + stream.listenerCount('readable') > 0;
+    return own.questions > 0 || [...own.interfaces].some((i) => i.listenerCount('line') > 0);
+  };
+  own.ask = () => {
+    if (!own.empty || own.asking || !own.wanted()) return;
+    own.asking = ++asked;
+    waiting.set(own.asking, (message) => {
+      own.asking = 0;
+      own.empty = false;
+      own.questions = Math.max(0, own.questions - 1);
+      if (!message.error) stream.push(message.value + '\n');
+      else if (state.running === cell) stream.destroy(realm.error('Error', message.error, 'StdinNotImplementedError'));
+      else stream.push(null);
+    });
+    channel.send('q', cell.id, JSON.stringify({ prompt: '', password: false, n: own.asking }));
+  };
+  states.set(stream, own);
+  stream.on('newListener', () => process.nextTick(own.ask));
   stream.fd = 0;
-  stream.isTTY = undefined;
-  stream.setRawMode = undefined;
   stream.ref = stream.unref = () => stream;
   return stream;
 }
@@ -57,4 +76,31 @@ function answer(message) {
   if (take) take(message);
 }
 
-module.exports = { prompt, stdin, answer };
+// install has readline tell when it has a question.
+function install() {
+  for (const readline of [require('node:readline'), require('node:readline/promises')]) {
+    const { createInterface } = readline;
+    readline.createInterface = dress(function (...args) {
+      const made = apply(createInterface, this, args);
+      const own = states.get(made.input);
+      if (own) {
+        own.interfaces.add(made);
+        made.once('close', () => own.interfaces.delete(made));
+        made.on('newListener', () => process.nextTick(own.ask));
+      }
+      return made;
+    }, createInterface);
+    const { question } = readline.Interface.prototype;
+    readline.Interface.prototype.question = dress(function (...args) {
+      const result = apply(question, this, args);
+      const own = states.get(this.input);
+      if (own) {
+        own.questions++;
+        own.ask();
+      }
+      return result;
+    }, question);
+  }
+}
+
+module.exports = { prompt, stdin, answer, install };

@@ -19,6 +19,7 @@ worker.unref();
 const cells = new Cells(shared);
 require('./async.js').install(main);
 require('./callbacks.js').install(main);
+require('./input.js').install();
 require('./output.js').install(main, cells);
 require('./globals.js').install(main, cells);
 

@@ -108,10 +108,11 @@ function before(owner, name, act) {
 // cell and costs nothing else.
 function catchAll(cells) {
   const { emit } = process;
-  const listened = (name) => process.listenerCount(name) > 0;
+  const { listenerCount } = process;
+  const listened = (name) => apply(listenerCount, process, [name]);
   const uncaught = (error, cell = state.current, origin = 'uncaughtException') => {
     if (cell.dead) return;
-    if (listened('uncaughtException')) {
+    if (listened('uncaughtException') > 0) {
       try {
         apply(emit, process, ['uncaughtException', error, origin]);
         return;
@@ -122,9 +123,13 @@ function catchAll(cells) {
     cells.crash(cell, error);
   };
   onUncaught(uncaught);
-  process.setUncaughtExceptionCaptureCallback((error) => uncaught(error));
+  process.setUncaughtExceptionCaptureCallback((error) => {
+    const { blame } = state;
+    state.blame = undefined;
+    uncaught(error, blame && blame.error === error ? blame.cell : state.current);
+  });
   process.on('unhandledRejection', function unhandled(reason) {
-    if (process.listenerCount('unhandledRejection') <= 1) cells.reject(reason);
+    if (listened('unhandledRejection') <= 1) cells.reject(reason);
   });
 }
 

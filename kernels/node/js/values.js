@@ -22,7 +22,7 @@ const { cwd } = process;
 // text is what util.inspect makes of a value; a value can't keep it from being text.
 function text(value) {
   try {
-    return inspect(value, { colors: false, depth: 4, maxArrayLength: 100, maxStringLength: 100000, breakLength: 80 });
+    return inspect(value, { colors: false, maxStringLength: 100000, breakLength: 80 });
   } catch (error) {
     let why;
     try {
