@@ -28,6 +28,7 @@ type call struct {
 // ServeHTTP answers one request. A handler's error becomes the answer; a panic in
 // one is logged, and costs this request alone.
 func (s *Server) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
+	connOf(r).serving.Store(true)
 	c := &call{w: &response{ResponseWriter: hw}, r: r}
 	start := time.Now()
 	defer func() {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -184,10 +183,7 @@ func (g *gate) refuse(nc net.Conn, e *api.Error) {
 		defer func() { <-g.refusing }()
 		defer nc.Close()
 		_ = nc.SetDeadline(time.Now().Add(refusalTime))
-		body, _ := api.Marshal(api.ErrorBody{Error: e})
-		status := e.HTTPStatus()
-		fmt.Fprintf(nc, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
-			status, http.StatusText(status), len(body), body)
+		_, _ = nc.Write(refusal(e))
 		// Closing with bytes unread would reset the connection, and the answer with it.
 		if w, ok := nc.(closeWriter); ok && w.CloseWrite() == nil {
 			_, _ = io.CopyN(io.Discard, nc, refusalBytes)
@@ -204,6 +200,7 @@ type conn struct {
 	n          int64
 	spare      bool         // past the bound: for health only
 	authorized atomic.Bool  // its peer has shown the token, or needs none
+	serving    atomic.Bool  // from a handler's begin until all of its answer is written
 	state      atomic.Int32 // http.ConnState
 }
 
@@ -221,8 +218,19 @@ func (c *conn) is(state http.ConnState) bool { return c.state.Load() == int32(st
 // writeChunk is how much must go out within Options.Stall for a peer to count as reading.
 const writeChunk = 64 << 10
 
-// Write ends with an error once the peer has taken nothing for Options.Stall.
+// Write ends with an error once the peer has taken nothing for Options.Stall. What
+// net/http itself refuses is put as the API's errors are.
 func (c *conn) Write(b []byte) (int, error) {
+	if !c.serving.Load() {
+		if r := ownRefusal(b); r != nil {
+			_, err := c.write(r)
+			return len(b), err
+		}
+	}
+	return c.write(b)
+}
+
+func (c *conn) write(b []byte) (int, error) {
 	n := 0
 	for {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.gate.s.o.Stall)); err != nil {

@@ -24,6 +24,7 @@ func (s *Server) result(c *call) error {
 	h.Set("Cache-Control", "private, max-age=31536000, immutable") // the name has the hash in it
 	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	http.ServeContent(c.w, c.r, "", time.Time{}, f.File)
-	return nil
+	w := &errorless{ResponseWriter: c.w}
+	http.ServeContent(w, c.r, "", time.Time{}, f.File)
+	return w.serveError(f.Size)
 }

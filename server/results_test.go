@@ -42,7 +42,12 @@ func TestResult(t *testing.T) {
 	if b, h := a.call(206, "GET", path, "", "Range", "bytes=1-6"); b != "script" || h.Get("Content-Range") != "bytes 1-6/250000" {
 		t.Errorf("range: %q %v", b, h)
 	}
-	a.call(416, "GET", path, "", "Range", "bytes=250000-")
+	a.refused(416, api.CodeInvalidRequest, "GET", path, "", "Range", "bytes=250000-")
+	if _, h := a.call(416, "GET", path, "", "Range", "bytes=250000-"); h.Get("Content-Range") != "bytes */250000" || h.Get("Cache-Control") != "no-store" || h.Get("ETag") != "" {
+		t.Errorf("a refused range: %v", h)
+	}
+	a.call(416, "HEAD", path, "", "Range", "bytes=250000-")
+	a.refused(412, api.CodeInvalidRequest, "GET", path, "", "If-Match", `"other"`)
 	a.call(304, "GET", path, "", "If-None-Match", `"`+ref.SHA256+`"`)
 
 	a.refused(404, api.CodeNotFound, "GET", "/v1/interpreter/contexts/python/results/1-none.txt", "")

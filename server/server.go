@@ -171,6 +171,9 @@ func (s *Server) connState(c net.Conn, state http.ConnState) {
 	case http.StateClosed, http.StateHijacked:
 		s.work.Done()
 	}
+	if state == http.StateIdle {
+		c.(*conn).serving.Store(false)
+	}
 	c.(*conn).state.Store(int32(state))
 }
 
