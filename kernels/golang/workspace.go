@@ -172,7 +172,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		return string(out), nil
 	}
 	list, err := run("list", "-buildmode=plugin", "-export", "-deps",
-		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live")
+		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/...")
 	if err != nil {
 		return err
 	}

@@ -125,7 +125,7 @@ func (c *checked) ownImports() error {
 				return c.errorAt(off, "this is no import path")
 			case path == "C":
 				return c.errorAt(off, "cgo can't be used in a cell: put the C code into a module of its own, and get that by %get")
-			case path == RuntimePath || strings.HasPrefix(path, PathPrefix):
+			case strings.HasPrefix(path, RuntimePath) || strings.HasPrefix(path, PathPrefix):
 				return c.errorAt(off, "this package is the kernel's own")
 			case i.Name != nil && i.Name.Name == ".":
 				c.dots = append(c.dots, path)

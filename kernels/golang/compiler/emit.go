@@ -310,14 +310,18 @@ func (e *emitter) selector(s *ast.SelectorExpr, parent ast.Node) bool {
 	}
 	e.skip[s.Sel] = true
 	name := replaced[p.Imported().Path()+"."+o.Name()]
-	if name == "" && p.Imported().Path() == "os" && o.Name() == "Stdin" && e.reads(s, parent) {
-		name = "Stdin"
+	in := RuntimePath
+	switch path := p.Imported().Path(); {
+	case path == "os" && o.Name() == "Stdin" && e.reads(s, parent):
+		in, name = RuntimePath+"/stdin", "Stdin"
+	case path == "time" && o.Name() == "AfterFunc":
+		in, name = RuntimePath+"/timer", "AfterFunc"
 	}
 	from, to, ok := e.span(s)
 	if name == "" || !ok {
 		return false
 	}
-	e.replace(from, to, e.importName(RuntimePath)+"."+name)
+	e.replace(from, to, e.importName(in)+"."+name)
 	return true
 }
 
@@ -348,5 +352,4 @@ var replaced = map[string]string{
 	"fmt.Sprint": "Sprint", "fmt.Sprintf": "Sprintf", "fmt.Sprintln": "Sprintln",
 	"fmt.Scan": "Scan", "fmt.Scanf": "Scanf", "fmt.Scanln": "Scanln",
 	"os.Exit": "Exit", "log.Fatal": "Fatal", "log.Fatalf": "Fatalf", "log.Fatalln": "Fatalln",
-	"time.AfterFunc": "AfterFunc",
 }

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cellard/cellard/kernels/golang/live"
+	"github.com/cellard/cellard/kernels/golang/host"
 )
 
 // request is what the kernel says.
@@ -38,7 +38,7 @@ type request struct {
 type done struct {
 	Kind string `json:"kind"` // done
 	Cell int    `json:"cell"`
-	live.Outcome
+	host.Outcome
 	// LoadError tells why the cell could not be loaded; nothing of it has run.
 	LoadError string `json:",omitempty"`
 }
@@ -65,9 +65,7 @@ func main() {
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	w := &worker{out: json.NewEncoder(os.NewFile(4, "events")), answers: make(chan request, 1)}
 	w.out.SetEscapeHTML(false)
-	live.Logs()
-	live.Send = func(e live.Event) { w.send(e) }
-	live.Ask = w.ask
+	host.Setup(func(e host.Event) { w.send(e) }, w.ask)
 	in := json.NewDecoder(bufio.NewReaderSize(os.NewFile(3, "requests"), 64<<10))
 	for {
 		var r request
@@ -126,12 +124,12 @@ func (w *worker) run(r request, stop <-chan struct{}) {
 	}
 	undo, err := surround(r.Env, r.Cwd)
 	if err != nil {
-		d.Failure = &live.Failure{Name: "CwdError", Value: err.Error()}
+		d.Failure = &host.Failure{Name: "CwdError", Value: err.Error()}
 		undo()
 		w.send(d)
 		return
 	}
-	d.Outcome = live.NewCell(r.Cell, r.Stdin).Run(stop, grace)
+	d.Outcome = host.NewCell(r.Cell, r.Stdin).Run(stop, grace)
 	undo()
 	w.send(d)
 }
@@ -197,12 +195,12 @@ func surround(env map[string]string, cwd string) (undo func(), err error) {
 }
 
 // ask asks the kernel for a line of input.
-func (w *worker) ask(c *live.Cell) (string, error) {
+func (w *worker) ask(c *host.Cell) (string, error) {
 	select { // an answer that came too late for its question
 	case <-w.answers:
 	default:
 	}
-	w.send(live.Event{Kind: "input", Cell: c.Number})
+	w.send(host.Event{Kind: "input", Cell: c.Number})
 	for r := range w.answers {
 		if r.Cell != c.Number {
 			continue

@@ -1,4 +1,4 @@
-package live
+package host
 
 // Event is what a cell puts out past its stdout and stderr, for the kernel.
 type Event struct {
@@ -12,17 +12,10 @@ type Event struct {
 	Path string         `json:"path,omitempty"`
 }
 
-// Send hands an event to the kernel; Ask asks it for a line of input. The worker sets
-// them before the first cell runs.
-var (
-	Send = func(Event) {}
-	Ask  = func(*Cell) (string, error) { return "", nil }
-)
-
 // late is a stream's text of a cell that is over. A stopped cell's is dropped: whoever
 // stopped it wants no more of it.
-func (c *Cell) late(name, text string) {
+func (c *Cell) late(send func(Event), name, text string) {
 	if !c.stopped.Load() {
-		Send(Event{Kind: "stream", Cell: c.Number, Name: name, Text: text})
+		send(Event{Kind: "stream", Cell: c.Number, Name: name, Text: text})
 	}
 }

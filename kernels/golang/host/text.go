@@ -1,4 +1,4 @@
-package live
+package host
 
 import (
 	"fmt"
@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/live"
 )
 
 // The bounds of a value's text.
@@ -51,7 +53,7 @@ func (w *writer) own(v reflect.Value) (done bool) {
 	x := v.Interface()
 	defer func() {
 		if r := recover(); r != nil {
-			if s, ok := r.(stopSignal); ok {
+			if s, ok := r.(live.Stop); ok {
 				panic(s)
 			}
 			done = false

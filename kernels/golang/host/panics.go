@@ -1,4 +1,4 @@
-package live
+package host
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // maxTrace is how many of the user's frames a traceback shows.
 const maxTrace = 30
 
-// failure describes a panic. It is called by the deferred function that recovered it,
+// describe describes a panic. It is called by the deferred function that recovered it,
 // so that the frames of the panic are still there.
-func failure(r any) *Failure {
+func describe(r any) *Failure {
 	f := &Failure{Name: "panic", Value: clip(panicText(r), 64<<10)}
 	f.Traceback = append(f.Traceback, "panic: "+f.Value)
 	skipped := 0

@@ -1,4 +1,4 @@
-package live
+package host
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/cellard/cellard/kernels/golang/live"
 )
 
 // Cell is a cell that runs or has run.
@@ -27,7 +29,6 @@ type Cell struct {
 	exit    *int
 	failure *Failure
 	ended   chan struct{} // closed when the cell ends before its run function does
-	done    *int          // how many of its declarations have run
 }
 
 // Failure is the panic that ended a cell.
@@ -40,21 +41,12 @@ type Failure struct {
 const keepCells = 4096
 
 var (
-	// stopping counts the cells that were stopped and still have goroutines.
-	stopping atomic.Int64
-	current  atomic.Pointer[Cell]
+	current atomic.Pointer[Cell]
 
 	cellsMu sync.RWMutex
 	cells   = map[unsafe.Pointer]*Cell{}
 	recent  []*Cell // those in cells, the oldest first
-
-	registeredRun  func()
-	registeredDone *int
 )
-
-// Register is called by a plugin's init: run runs the cell, done counts the declarations
-// that have run.
-func Register(run func(), done *int) { registeredRun, registeredDone = run, done }
 
 //go:linkname runtime_getProfLabel runtime/pprof.runtime_getProfLabel
 func runtime_getProfLabel() unsafe.Pointer
@@ -98,15 +90,6 @@ func (c *Cell) adopt() {
 	c.alive.Add(1)
 }
 
-// Began counts a goroutine that a cell starts, for the Guard that it defers.
-func Began() *Cell {
-	c := ofGoroutine()
-	if c != nil {
-		c.alive.Add(1)
-	}
-	return c
-}
-
 // leave ends what adopt or Began began.
 func (c *Cell) leave() {
 	if c.alive.Add(-1) == 0 && c.over.Load() {
@@ -118,14 +101,14 @@ func (c *Cell) leave() {
 // cell stays in the books, for what a library does in its name.
 func (c *Cell) rest() {
 	if c.stopped.Load() && c.resting.CompareAndSwap(false, true) {
-		stopping.Add(-1)
+		live.Stopping.Add(-1)
 	}
 }
 
 // Stop makes the cell's goroutines end where they next look.
 func (c *Cell) Stop() {
 	if c.stopped.CompareAndSwap(false, true) {
-		stopping.Add(1)
+		live.Stopping.Add(1)
 	}
 }
 

@@ -1,6 +1,11 @@
-package live
+package host
 
-import "time"
+import (
+	"time"
+
+	"github.com/cellard/cellard/kernels/golang/live"
+	"github.com/cellard/cellard/kernels/golang/live/stdin"
+)
 
 // Outcome is what became of a cell.
 type Outcome struct {
@@ -19,9 +24,9 @@ type Outcome struct {
 // its function is, when it exits or a goroutine of its panics, or a grace after stop was
 // closed.
 func (c *Cell) Run(stop <-chan struct{}, grace time.Duration) Outcome {
-	run, done := registeredRun, registeredDone
-	registeredRun, registeredDone = nil, nil
-	c.done = done
+	run, done := live.Run, live.Done
+	live.Run, live.Done = nil, nil
+	stdin.Stdin.Forget()
 	finished := make(chan Outcome, 1)
 	started, begin := make(chan struct{}), make(chan struct{})
 	go c.run(run, started, begin, finished)
@@ -88,8 +93,8 @@ func (c *Cell) run(run func(), started chan<- struct{}, begin <-chan struct{}, f
 	var out Outcome
 	defer func() {
 		r := recover()
-		if _, stopped := r.(stopSignal); r != nil && !stopped {
-			out.Failure = failure(r)
+		if _, stopped := r.(live.Stop); r != nil && !stopped {
+			out.Failure = describe(r)
 		}
 		finished <- out // also after runtime.Goexit
 	}()

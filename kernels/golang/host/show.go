@@ -1,4 +1,4 @@
-package live
+package host
 
 import (
 	"bytes"
@@ -9,70 +9,69 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/live"
 )
 
-// Show shows the value of a cell's last expression.
-func Show(v any) { Send(Event{Kind: "result", Cell: number(), Data: bundle(v)}) }
-
-// ShowAll shows the values of a call. An error that is nil, as the last of them, is no
-// value.
-func ShowAll(v ...any) {
-	if n := len(v); n > 1 && v[n-1] == nil {
+// Show shows the values of a cell's last expression.
+func (h cellHost) Show(v []any, kind live.Kind) {
+	live.Check()
+	n := len(v)
+	switch {
+	case kind == live.Error && v[0] == nil:
+		return
+	case kind == live.Tuple && n > 1 && v[n-1] == nil:
 		v = v[:n-1]
 	}
 	if len(v) == 1 {
-		Show(v[0])
+		h.send(Event{Kind: "result", Cell: number(), Data: bundle(v[0])})
 		return
 	}
 	texts := make([]string, len(v))
 	for i, one := range v {
 		texts[i] = text(one)
 	}
-	Send(Event{Kind: "result", Cell: number(), Data: map[string]any{"text/plain": strings.Join(texts, "\n")}})
+	h.send(Event{Kind: "result", Cell: number(), Data: map[string]any{"text/plain": strings.Join(texts, "\n")}})
 }
-
-// ShowError shows the error that a call gave, if any.
-func ShowError(err error) {
-	if err != nil {
-		Show(err)
-	}
-}
-
-// Drop takes a value that isn't to be shown.
-func Drop(...any) {}
 
 // Display shows values: a map by MIME types as it is, the path of a file as that file,
 // all else as a result is shown.
-func Display(values ...any) {
-	Check()
+func (h cellHost) Display(values []any) {
+	live.Check()
 	for _, v := range values {
 		e := Event{Kind: "display", Cell: number()}
 		switch v := v.(type) {
 		case map[string]any:
-			if e.Data = byType(v); e.Data == nil {
-				e.Data = bundle(v)
-			}
+			e.Data = byType(v)
 		case map[string]string:
 			all := map[string]any{}
 			for k, s := range v {
 				all[k] = s
 			}
-			if e.Data = byType(all); e.Data == nil {
-				e.Data = bundle(v)
-			}
+			e.Data = byType(all)
 		case string:
-			if info, err := os.Stat(v); err == nil && len(v) < 4096 && info.Mode().IsRegular() {
-				if path, err := filepath.Abs(v); err == nil {
-					e.Kind, e.Path, e.Text = "file", path, v
-					break
-				}
+			if path, ok := regular(v); ok {
+				e.Kind, e.Path, e.Text = "file", path, v
 			}
-			e.Data = bundle(v)
-		default:
+		}
+		if e.Data == nil && e.Kind == "display" {
 			e.Data = bundle(v)
 		}
-		Send(e)
+		h.send(e)
 	}
+}
+
+// regular is the absolute path of a regular file.
+func regular(path string) (string, bool) {
+	if len(path) > 4096 {
+		return "", false
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return "", false
+	}
+	abs, err := filepath.Abs(path)
+	return abs, err == nil
 }
 
 func number() int {

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/live"
+	"github.com/cellard/cellard/kernels/golang/live/stdin"
+	"github.com/cellard/cellard/kernels/golang/live/timer"
+)
+
+// Setup makes this package the Host of cells. send hands an event to the kernel, ask
+// asks it for a line of input.
+func Setup(send func(Event), ask func(*Cell) (string, error)) {
+	live.It = cellHost{send}
+	log.SetOutput(stream{"stderr", os.Stderr, send})
+	timer.Adopt = adopted
+	stdin.Ask = func() (string, error) {
+		c := ofGoroutine()
+		if c == nil || c.over.Load() {
+			return "", io.EOF
+		}
+		line, err := ask(c)
+		live.Check()
+		return line, err
+	}
+}
+
+// cellHost is the live.Host.
+type cellHost struct{ send func(Event) }
+
+var _ live.Host = cellHost{}
+
+// stream is stdout or stderr, by the goroutine that writes: a cell that is over has its
+// text sent in its own name.
+type stream struct {
+	name string
+	file *os.File
+	send func(Event)
+}
+
+// Write writes to the process's descriptor where the cell runs.
+func (s stream) Write(b []byte) (int, error) {
+	if c := ofGoroutine(); c != nil && c.over.Load() {
+		c.late(s.send, s.name, string(b))
+		return len(b), nil
+	}
+	return s.file.Write(b)
+}
+
+// of gives the stream behind a writer that is one of the process's own; nil is stdout.
+func (h cellHost) of(w io.Writer) io.Writer {
+	f, ok := w.(*os.File)
+	switch {
+	case w == nil, ok && f == os.Stdout:
+		return stream{"stdout", os.Stdout, h.send}
+	case ok && f == os.Stderr:
+		return stream{"stderr", os.Stderr, h.send}
+	}
+	return w
+}
+
+func (h cellHost) Fprint(w io.Writer, a []any) (int, error) {
+	return io.WriteString(h.of(w), h.Sprint(a))
+}
+
+func (h cellHost) Fprintf(w io.Writer, format string, a []any) (int, error) {
+	return io.WriteString(h.of(w), h.Sprintf(format, a))
+}
+
+func (h cellHost) Fprintln(w io.Writer, a []any) (int, error) {
+	return io.WriteString(h.of(w), h.Sprintln(a))
+}
+
+func (cellHost) Sprint(a []any) string                 { return unmark(fmt.Sprint(a...)) }
+func (cellHost) Sprintf(format string, a []any) string { return unmark(fmt.Sprintf(format, a...)) }
+func (cellHost) Sprintln(a []any) string               { return unmark(fmt.Sprintln(a...)) }
+
+// one reads a byte at a time, so that Scan takes no more than it needs.
+type one struct{}
+
+func (one) Read(b []byte) (int, error) { return stdin.Stdin.Read(b[:min(1, len(b))]) }
+
+func (cellHost) Scan(a []any) (int, error)                 { return fmt.Fscan(one{}, a...) }
+func (cellHost) Scanf(format string, a []any) (int, error) { return fmt.Fscanf(one{}, format, a...) }
+func (cellHost) Scanln(a []any) (int, error)               { return fmt.Fscanln(one{}, a...) }
+
+// Fatal is log.Fatal.
+func (h cellHost) Fatal(message string) {
+	_ = log.Output(3, message)
+	h.Exit(1)
+}
+
+// mark is before the names of users' own that had to be exported (see package compiler).
+const mark = "\uA7F5"
+
+func unmark(s string) string {
+	if !strings.Contains(s, mark) {
+		return s
+	}
+	return strings.ReplaceAll(s, mark, "")
+}
