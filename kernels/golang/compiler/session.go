@@ -41,11 +41,8 @@ type Session struct {
 	tools    tools
 	archives archives
 	fset     *token.FileSet
-	importer types.Importer
-	scope    scope
-	cells    map[*types.Package]*made
-	number   int // of the last attempt
 	modules  modules
+	*Rewriter
 }
 
 // New returns a Session in which nothing is declared.
@@ -63,15 +60,13 @@ func New(o Options) (*Session, error) {
 			env: []string{LinkerVariable + "=" + string(linker)}},
 		archives: archives{},
 		fset:     token.NewFileSet(),
-		scope:    scope{names: map[string]live{}},
-		cells:    map[*types.Package]*made{},
 		modules:  modules{dir: filepath.Join(o.Dir, "module"), cache: o.Cache, goroot: o.Goroot, language: o.Language},
 	}
 	s.archives.readImportcfg(string(cfg))
 	if s.archives[RuntimePath] == "" {
 		return nil, fmt.Errorf("%s: %s is not in it: remove the directory, so that it is made anew", o.Importcfg, RuntimePath)
 	}
-	s.importer = &packages{s: s, gc: importer.ForCompiler(s.fset, "gc", s.lookup)}
+	s.Rewriter = NewRewriter(&packages{s: s, gc: importer.ForCompiler(s.fset, "gc", s.lookup)}, o.Language)
 	return s, nil
 }
 
@@ -141,17 +136,10 @@ func (s *Session) Compile(ctx context.Context, name, code string) (*Result, erro
 	if err := s.resolve(ctx, parsed); err != nil {
 		return nil, split.wrap(err)
 	}
-	checked, err := parsed.check(&s.scope, s.importer, s.tools.language)
+	m, checked, text, err := s.rewrite(parsed)
 	if err != nil {
 		return nil, err
 	}
-	text, names, err := checked.emit(s.cells)
-	if err != nil {
-		return nil, err
-	}
-	s.number++
-	m := &made{number: s.number, path: PathPrefix + strconv.Itoa(s.number), pkg: checked.pkg, names: names,
-		imports: checked.importNames(), dots: checked.dots}
 	if result.Plugin, err = s.build(ctx, m, text); err != nil {
 		var tool *toolError
 		if errors.As(err, &tool) {
@@ -171,16 +159,6 @@ func (c *cell) wrap(err error) error {
 		return err
 	}
 	return &Errors{Cell: c.name, List: []Error{{Line: 1, Column: 1, Message: err.Error()}}}
-}
-
-// Commit makes the names of a cell that ran count; of its variables those whose
-// declaration was reached, by done.
-func (s *Session) Commit(number, done int) {
-	for _, m := range s.cells {
-		if m.number == number {
-			s.scope.commit(m, done)
-		}
-	}
 }
 
 // build compiles and links a cell's package, and a main package that imports it.
@@ -242,23 +220,4 @@ func (c *checked) fromTool(e *toolError) error {
 		out.List = []Error{{Line: 1, Column: 1, Message: e.Error()}}
 	}
 	return out
-}
-
-// importNames are the names for packages that the cell brings to the cells after it.
-func (c *checked) importNames() map[string]string {
-	names := map[string]string{}
-	for name, path := range c.imports {
-		names[name] = path
-	}
-	for _, o := range c.info.Implicits {
-		if p, ok := o.(*types.PkgName); ok {
-			names[p.Name()] = p.Imported().Path()
-		}
-	}
-	for name := range names {
-		if strings.HasSuffix(name, old) {
-			delete(names, name)
-		}
-	}
-	return names
 }

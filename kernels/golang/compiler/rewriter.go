@@ -1,0 +1,86 @@
+package compiler
+
+import (
+	"go/types"
+	"strconv"
+	"strings"
+)
+
+// Rewriter makes Go packages of cells. It holds what is alive, and runs nothing. Its
+// methods are called one at a time.
+type Rewriter struct {
+	language string
+	importer types.Importer
+	scope    scope
+	cells    map[*types.Package]*made
+	number   int // of the last attempt
+}
+
+// NewRewriter returns a Rewriter for a version of the language (go1.26) in which nothing
+// is declared.
+func NewRewriter(importer types.Importer, language string) *Rewriter {
+	return &Rewriter{language: language, importer: importer, scope: scope{names: map[string]live{}}, cells: map[*types.Package]*made{}}
+}
+
+// Rewrite gives the text of a cell's package, and the number that Commit is given when
+// the cell has run. The error is an *Errors.
+func (r *Rewriter) Rewrite(name, code string) (text string, number int, err error) {
+	split, err := split(name, code)
+	if err != nil {
+		return "", 0, err
+	}
+	parsed, err := split.parse()
+	if err != nil {
+		return "", 0, err
+	}
+	m, _, text, err := r.rewrite(parsed)
+	if err != nil {
+		return "", 0, err
+	}
+	r.cells[m.pkg] = m
+	return text, m.number, nil
+}
+
+// rewrite does not keep the cell: it may still fail to compile.
+func (r *Rewriter) rewrite(p *parsed) (*made, *checked, string, error) {
+	checked, err := p.check(&r.scope, r.importer, r.language)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	text, names, err := checked.emit(r.cells)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	r.number++
+	return &made{number: r.number, path: PathPrefix + strconv.Itoa(r.number), pkg: checked.pkg, names: names,
+		imports: checked.importNames(), dots: checked.dots}, checked, text, nil
+}
+
+// Commit makes the names of a cell that ran count; of its variables those whose
+// declaration was reached, by done.
+func (r *Rewriter) Commit(number, done int) {
+	for _, m := range r.cells {
+		if m.number == number {
+			r.scope.commit(m, done)
+		}
+	}
+}
+
+// importNames are the names for packages that the cell brings to the cells after it.
+func (c *checked) importNames() map[string]string {
+	names := map[string]string{}
+	for name, path := range c.imports {
+		names[name] = path
+	}
+	for _, o := range c.info.Implicits {
+		if p, ok := o.(*types.PkgName); ok {
+			names[p.Name()] = p.Imported().Path()
+		}
+	}
+	for name := range names {
+		if strings.HasSuffix(name, old) {
+			delete(names, name)
+		}
+	}
+	return names
+}
