@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/internal/environ"
+	"github.com/cellard/cellard/kernels/install"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -36,6 +37,8 @@ type Options struct {
 	// columns, 64 MiB).
 	TableRows, TableColumns int
 	FileBytes               int64
+	// Installer installs languages that are not there; nil stands for none.
+	Installer *install.Installer
 }
 
 // Catalogue knows the languages of this machine. It is safe for concurrent use.
@@ -43,6 +46,7 @@ type Catalogue struct {
 	env      []string
 	settings []string // for the kernels of our own, as NAME=value
 	runners  []runner
+	install  *install.Installer
 
 	executable executable
 }
@@ -61,7 +65,7 @@ func New(o Options) *Catalogue {
 	set("CELLARD_TABLE_ROWS", int64(o.TableRows))
 	set("CELLARD_TABLE_COLUMNS", int64(o.TableColumns))
 	set("CELLARD_FILE_BYTES", o.FileBytes)
-	c := &Catalogue{env: o.Env, settings: settings, executable: executable{path: o.Executable}}
+	c := &Catalogue{env: o.Env, settings: settings, install: o.Installer, executable: executable{path: o.Executable}}
 	c.runners = c.makeRunners(o)
 	return c
 }
@@ -123,15 +127,15 @@ func (c *Catalogue) Languages(ctx context.Context) []api.Language {
 		spec := c.fallback(specs, name)
 		if r := c.runner(name); r != nil {
 			if status := r.status(ctx); status.State == api.LanguageReady || spec == nil {
-				list = append(list, status)
+				list = append(list, c.installable(ctx, status))
 				continue
 			}
 		}
 		if spec != nil {
 			list = append(list, c.specLanguage(name, spec))
 		} else {
-			list = append(list, api.Language{Name: name, State: api.LanguageMissing,
-				Message: "there is no kernel for it on this machine", Hint: "install a Jupyter kernel for it"})
+			list = append(list, c.installable(ctx, api.Language{Name: name, State: api.LanguageMissing,
+				Message: "there is no kernel for it on this machine", Hint: "install a Jupyter kernel for it"}))
 		}
 	}
 	for i := range specs {
@@ -148,7 +152,14 @@ func (c *Catalogue) fallback(specs []Spec, language string) *Spec {
 	if language == "python" {
 		return nil
 	}
-	return find(specs, language)
+	spec := find(specs, language)
+	if spec != nil && spec.Err == nil && c.runner(language) != nil {
+		// One whose program is gone says less of the language than its runner does.
+		if _, err := environ.LookPath(c.env, specLaunch(language, spec, c.env).Argv[0]); err != nil {
+			return nil
+		}
+	}
+	return spec
 }
 
 func (c *Catalogue) specLanguage(name string, spec *Spec) api.Language {

@@ -70,6 +70,7 @@ func TestLaunchSpecs(t *testing.T) {
 	write(t, data, "bad", `{`)
 	python := filepath.Join(root, "bin", "python")
 	program(t, python, "")
+	program(t, filepath.Join(root, "bin", "R"), "") // an R that won't do for the launcher
 
 	launch := func(name string) *Launch {
 		t.Helper()

@@ -20,6 +20,10 @@ type runner struct {
 	// find looks for what runs the language. The error is for the user, an *api.Error
 	// with a hint where something can be done about it.
 	find func(ctx context.Context) (*found, error)
+	// warm, if not nil, prepares what makes the language's first start, or first cells,
+	// quicker, and can be kept in an image. It may take minutes, and is done again at
+	// no cost.
+	warm func(ctx context.Context, f *found) error
 	// forget, if not nil, makes find look again.
 	forget func()
 }

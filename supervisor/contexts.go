@@ -17,7 +17,10 @@ func (m *Manager) newContext(id, lang, cwd string, env map[string]string) (*sess
 	defer cancel()
 	launch, err := m.catalogue.Launch(ctx, lang)
 	if err != nil {
-		return nil, asAPI(err)
+		// The session installs what can be installed: cells wait for that in its queue.
+		if launch = m.toInstall(ctx, lang); launch == nil {
+			return nil, asAPI(err)
+		}
 	}
 	if cwd == "" {
 		cwd = m.o.Workspace

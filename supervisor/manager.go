@@ -15,6 +15,7 @@ import (
 
 	"github.com/cellard/cellard/execution"
 	"github.com/cellard/cellard/kernels"
+	"github.com/cellard/cellard/kernels/install"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/store"
 )
@@ -32,6 +33,7 @@ type Manager struct {
 	spawn     *spawner
 	keeper    *keeper
 	catalogue *kernels.Catalogue
+	installer *install.Installer
 	kernels   atomic.Int64 // started so far
 	unmatched atomic.Int64 // messages that named no cell
 
@@ -106,8 +108,12 @@ func NewManager(o Options) (*Manager, error) {
 	if m.store, err = store.Open(filepath.Join(own, "interpreter"), store.Options{Quota: o.Quota, SpoolLimit: o.SpoolLimit}); err != nil {
 		return nil, err
 	}
+	installs := o.install
+	installs.Enabled, installs.Env, installs.Logger = o.InstallLanguages, o.Env, m.log
+	installs.Privileged = installs.Privileged || os.Geteuid() == 0
+	m.installer = install.New(installs)
 	m.catalogue = kernels.New(kernels.Options{Python: o.Python, Env: m.environ(nil, nil, ""),
-		Dir: o.Workspace, Credential: m.user.credential})
+		Dir: o.Workspace, Credential: m.user.credential, Installer: m.installer})
 	if m.spawn = o.spawn; m.spawn == nil {
 		m.spawn = newSpawner()
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/kernels/install"
 )
 
 // Options set up a Manager. Of the zero value all but Workspace and RuntimeDir is usable.
@@ -29,6 +30,9 @@ type Options struct {
 	Env []string
 	// Keeper is the command line of a process that runs Keeper; nil for none.
 	Keeper []string
+	// InstallLanguages tells that a language which is not there is installed at its first
+	// run. That takes root.
+	InstallLanguages bool
 	// Sole says that all that this process starts, in sessions of their own, are the
 	// Manager's kernels: what is left to it when the last of them is gone is then what
 	// they left, and is killed though it bears no mark of theirs any more.
@@ -50,7 +54,8 @@ type Options struct {
 	SpoolLimit      int64         // bytes of one overflow file; the store's default when 0
 	Logger          *slog.Logger
 
-	spawn *spawner // shared by the Managers of a test, since each would reap the others' kernels
+	install install.Options // for tests: what they need other than a Manager sets
+	spawn   *spawner        // shared by the Managers of a test, since each would reap the others' kernels
 }
 
 func (o Options) withDefaults() Options {

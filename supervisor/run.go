@@ -64,7 +64,7 @@ func (m *Manager) Run(req api.RunRequest) (*Run, error) {
 }
 
 func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) (*Run, error) {
-	if (req.Env != nil || req.Cwd != "") && !s.launch.CellEnv {
+	if (req.Env != nil || req.Cwd != "") && !s.cellEnv() {
 		return nil, api.Errorf(api.CodeUnsupported, "the kernel of context %s can't set env or cwd for a single cell", s.id).
 			WithHint("set them when the context is created, or in the code")
 	}

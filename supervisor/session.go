@@ -18,7 +18,7 @@ import (
 type session struct {
 	m      *Manager
 	id     string
-	launch *kernels.Launch
+	launch *kernels.Launch // guarded by mu as long as it is to be installed
 	cwd    string
 	env    map[string]string
 
@@ -54,6 +54,7 @@ type session struct {
 // starting is a kernel on its way.
 type starting struct {
 	cancel  context.CancelCauseFunc
+	launch  *kernels.Launch // of the kernel, which may have been installed for it
 	k       *kernel
 	err     error
 	waiters []chan error
@@ -256,13 +257,18 @@ func (s *session) next() {
 // startKernel begins a start; the loop goes on meanwhile.
 func (s *session) startKernel(forCell bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	timeout := time.AfterFunc(s.m.o.StartTimeout, func() { cancel(errStartTimeout) })
-	st := &starting{cancel: cancel}
+	st := &starting{cancel: cancel, launch: s.launch}
 	s.starting, s.fresh = st, forCell
 	s.publish()
 	go func() {
-		st.k, st.err = s.m.startKernel(ctx, s.launch, s.cwd, s.env)
-		timeout.Stop()
+		if isToInstall(st.launch) {
+			st.launch, st.err = s.m.catalogue.Install(ctx, st.launch.Language, s.progress)
+		}
+		if st.err == nil {
+			timeout := time.AfterFunc(s.m.o.StartTimeout, func() { cancel(errStartTimeout) })
+			st.k, st.err = s.m.startKernel(ctx, st.launch, s.cwd, s.env)
+			timeout.Stop()
+		}
 		cancel(nil)
 		s.started <- st
 	}()
@@ -271,6 +277,9 @@ func (s *session) startKernel(forCell bool) {
 func (s *session) onStarted(st *starting) {
 	s.starting = nil
 	if st.err == nil {
+		s.mu.Lock()
+		s.launch = st.launch
+		s.mu.Unlock()
 		s.k = st.k
 		s.gen++
 		s.count = 0

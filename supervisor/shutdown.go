@@ -35,6 +35,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 		}()
 	}
 	wg.Wait()
+	m.installer.Close()
 	m.killOrphans()
 	if m.o.spawn == nil {
 		m.spawn.Close()

@@ -29,6 +29,8 @@ func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
 	fs.StringVar(&a.runtimeDir, "runtime-dir", defaultRuntimeDir(), "`DIR` for sockets and connection files; each agent makes its own directory in it")
 	fs.StringVar(&o.User, "user", "", "`ACCOUNT` or uid that cells run as, when the agent is root (default "+supervisor.DefaultUser+" where there is such an account, else nobody)")
 	fs.StringVar(&o.Python, "python", "", "`COMMAND` that starts Python, as in \"uv run python\" (default: that of an active environment, else of the PATH)")
+	fs.BoolVar(&o.InstallLanguages, "install-languages", os.Geteuid() == 0, "install a language that is not there at its first run (default: when the agent is root)")
+	fs.Lookup("install-languages").DefValue = "" // told in words
 	durationVar(fs, &o.StartTimeout, "start-timeout", 60*time.Second, "`TIME` that a kernel's start may take")
 	durationVar(fs, &o.InterruptGrace, "interrupt-grace", 10*time.Second, "`TIME` from a cell's interrupt to the kernel's end")
 	durationVar(fs, &o.DisconnectGrace, "disconnect-grace", 2*time.Second, "`TIME` without a reader before a cell is interrupted")

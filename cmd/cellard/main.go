@@ -22,6 +22,7 @@ func commands() []command {
 		{"serve", "serve the host API", serve},
 		{"run", "run one cell and print what it puts out", runCell},
 		{"kernel", "run a Jupyter kernel of cellard's own", runKernel},
+		{"languages", "list the languages, or install some", languages},
 		{"version", "print the version", printVersion},
 		{"keeper", "", keep},
 	}
@@ -55,7 +56,7 @@ func usage(w io.Writer) {
 	fmt.Fprint(w, "cellard runs cells in long-lived kernels, for a host outside the sandbox.\n\nUsage: cellard COMMAND [flags]\n\n")
 	for _, c := range commands() {
 		if c.about != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", c.name, c.about)
+			fmt.Fprintf(w, "  %-10s %s\n", c.name, c.about)
 		}
 	}
 	fmt.Fprint(w, "\ncellard COMMAND --help tells a command's flags.\n")

