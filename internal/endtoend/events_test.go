@@ -173,6 +173,11 @@ func TestStdin(t *testing.T) {
 	if x.Status != api.StatusError || x.Error == nil || !strings.Contains(x.Error.Value, "no answer is left") || x.State != api.StateKept {
 		t.Errorf("%s", show(x))
 	}
+	x = a.run(object{"code": "print('hello')\ninput('name? ')"})
+	if x.Status != api.StatusError || x.Error == nil || x.Error.Name != "StdinNotImplementedError" || !strings.Contains(x.Error.Value, `send them in "stdin"`) ||
+		x.Stdout != "hello\nname? " || x.State != api.StateKept {
+		t.Errorf("%s", show(x))
+	}
 	if got := a.cell("python", "got"); got != "'only'" {
 		t.Error(got)
 	}

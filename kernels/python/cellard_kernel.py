@@ -377,6 +377,24 @@ class Kernel(IPythonKernel):
             surroundings.leave()
             self.parent.mend_streams()
 
+    def raw_input(self, prompt=""):
+        if not self._allow_stdin:
+            self._nobody_answers(prompt)
+        return super().raw_input(prompt)
+
+    def getpass(self, prompt="", *args, **kwargs):
+        if not self._allow_stdin:
+            self._nobody_answers(prompt)
+        return super().getpass(prompt, *args, **kwargs)
+
+    def _nobody_answers(self, prompt):
+        """Show what the cell asks, and say how it could have an answer."""
+        with contextlib.suppress(Exception):  # stdout may be the cell's own
+            print(prompt, end="", flush=True)
+        raise StdinNotImplementedError(
+            'the cell asked for input and has no answers; send them in "stdin", or "live"'
+        )
+
     def _input_request(self, prompt, ident, parent, password=False):
         """Ask the agent. ipykernel's own breaks when two threads ask at once, which
         aborts the process, and waits for ever when the cell of a thread has ended."""

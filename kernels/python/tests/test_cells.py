@@ -160,9 +160,24 @@ class Exit(KernelTest):
 
 class Input(KernelTest):
     def test_without_answers_it_fails_at_once(self):
-        for code in ("input('name: ')", "import getpass; getpass.getpass()", "breakpoint()"):
+        for code, prompt in (
+            ("input('name: ')", "name: "),
+            ("input(7)", "7"),
+            ("input()", ""),
+            ("import getpass; getpass.getpass()", ""),
+            ("getpass.getpass('secret? ')", "secret? "),
+            ("import threading\nerrors = []\ndef ask():\n    try: input('thread? ')\n    except Exception as e: errors.append(e)\n"
+             "t = threading.Thread(target=ask); t.start(); t.join()\nraise errors[0]", "thread? "),
+        ):
             with self.subTest(code):
-                self.assertEqual(self.kernel.run(code).error, "StdinNotImplementedError")
+                cell = self.kernel.run(code)
+                self.assertEqual((cell.error, cell.stdout), ("StdinNotImplementedError", prompt))
+                self.assertIn('send them in "stdin"', cell.reply["evalue"])
+        cell = self.kernel.run("breakpoint()")
+        self.assertEqual(cell.error, "StdinNotImplementedError")
+        self.assertTrue(cell.stdout.endswith(" "), cell.stdout)  # the debugger's prompt
+        cell = self.run_ok("sys.stdout, real = None, sys.stdout\ntry: input('?')\nexcept Exception as e: name = type(e).__name__\nsys.stdout = real; name")
+        self.assertEqual(cell.value, "'StdinNotImplementedError'")
         self.assertEqual(self.value("sys.stdin.read()"), "''")
 
     def test_with_answers(self):
