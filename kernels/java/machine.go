@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/shlex"
+	"golang.org/x/sys/unix"
 
 	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/kernels/output"
@@ -100,6 +101,7 @@ func startMachine(o *Options) (_ *machine, err error) {
 		streams.Close()
 		return nil, fmt.Errorf("java: %w", err)
 	}
+	_ = unix.Prlimit(m.pid(), unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	go func() {
 		_ = m.reaper.Wait(m.cmd) // its ProcessState says how it ended
 		close(m.dead)
@@ -113,9 +115,10 @@ func arguments(o *Options, archive string) ([]string, error) {
 		// Small at rest: one thread that collects, one compiler, and a heap that begins
 		// small. Half of the memory (of the cgroup, where there is one) is the heap's at most.
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms16m", "-XX:MaxRAMPercentage=50",
-		// No files left behind, and none in a user's directory: /tmp/hsperfdata, core dumps,
-		// hs_err_pid.log, which goes to stderr instead.
-		"-XX:-UsePerfData", "-XX:-CreateCoredumpOnCrash", "-XX:+ErrorFileToStderr",
+		// No files left behind, and none in a user's directory: /tmp/hsperfdata, hs_err_pid.log,
+		// of whose text the first part comes on stderr too. (That core dumps are off is
+		// done by a limit: by a flag, a crash would end in an exit code.)
+		"-XX:-UsePerfData", "-XX:ErrorFile=/dev/null", "-XX:+DisplayVMOutputToStderr",
 		"-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr",
 		"-Dfile.encoding=UTF-8", "-Djava.awt.headless=true",
 		// System.console() is null, as it has always been where there is no terminal.

@@ -137,8 +137,7 @@ final class Environment {
 
     private void directory(String cwd) throws ReflectiveOperationException {
         String property = System.getProperty("user.dir");
-        Field fs = File.class.getDeclaredField("FS");
-        fs.setAccessible(true);
+        Field fs = fileSystem();
         Object files = fs.get(null);
         Field userDir = files.getClass().getDeclaredField("userDir");
         userDir.setAccessible(true);
@@ -157,6 +156,18 @@ final class Environment {
         System.setProperty("user.dir", cwd);
         userDir.set(files, cwd);
         standard.set(paths, cwd.getBytes(StandardCharsets.UTF_8));
+    }
+
+    /** java.io's file system, whose field was renamed in 21. */
+    private static Field fileSystem() throws NoSuchFieldException {
+        Field field;
+        try {
+            field = File.class.getDeclaredField("FS");
+        } catch (NoSuchFieldException e) {
+            field = File.class.getDeclaredField("fs");
+        }
+        field.setAccessible(true);
+        return field;
     }
 
     private static void set(Field field, Object of, Object value) {

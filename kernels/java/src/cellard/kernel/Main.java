@@ -48,13 +48,14 @@ public final class Main {
                 e.printStackTrace();
             }
         });
+        Stopper.start(calls);
         Thread reader = new Thread(this::read, "cellard reader");
         reader.setDaemon(true);
         reader.start();
         session = new Session(output);
         assist = new Assist(session.shell().sourceCodeAnalysis());
         environment = new Environment(calls);
-        Stopper.start(session, calls);
+        Stopper.stops(session);
         while (true) {
             Request request = requests.take();
             try {
@@ -151,7 +152,7 @@ public final class Main {
             failure = new Errors.Failure("Unsupported", refused, List.of(refused));
         } else {
             try {
-                failure = session.execute(cell, code);
+                failure = cell.dead ? null : session.execute(cell, code);
             } finally {
                 environment.restore();
                 output.runs(null);

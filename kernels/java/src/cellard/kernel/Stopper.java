@@ -29,24 +29,28 @@ final class Stopper implements Runnable {
 
     private static Stopper instance;
 
-    private final Session session;
     private final Calls calls;
+    private volatile Session session; // null while it is being made
     private final Queue<Cell> queue = new ArrayDeque<>();
     private Cell current;
     /** What could not be stopped; it stops when it comes to a check. */
     private final Set<Thread> left = Collections.newSetFromMap(new WeakHashMap<>());
 
-    private Stopper(Session session, Calls calls) {
-        this.session = session;
+    private Stopper(Calls calls) {
         this.calls = calls;
     }
 
-    static void start(Session session, Calls calls) {
-        instance = new Stopper(session, calls);
+    static void start(Calls calls) {
+        instance = new Stopper(calls);
         Thread thread = new Thread(null, instance, "cellard stopper");
         thread.setDaemon(true);
         thread.setPriority(Thread.MAX_PRIORITY);
         thread.start();
+    }
+
+    /** Tells of the session, whose thread is stopped too. */
+    static void stops(Session session) {
+        instance.session = session;
     }
 
     /** Marks a cell, and has it stopped. It returns at once. */
@@ -103,6 +107,10 @@ final class Stopper implements Runnable {
     }
 
     private void climb(Cell cell) throws Exception {
+        Session session = this.session;
+        if (session == null) {
+            return; // nothing runs yet, and the cell will not
+        }
         long from = System.nanoTime();
         for (int round = 0; ; round++) {
             List<Thread> threads = Threads.busyOfDeadCells();
