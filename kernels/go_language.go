@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"context"
+	"os"
+	"slices"
 
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/protocol/api"
@@ -22,6 +24,9 @@ func (c *Catalogue) goRunner(o Options) runner {
 			launch, err := c.ownLaunch("go", tool.Program)
 			if err != nil {
 				return nil, err
+			}
+			if dir := os.Getenv(golang.CacheVariable); dir != "" {
+				launch.Env = append(slices.Clip(launch.Env), golang.CacheVariable+"="+dir)
 			}
 			return &found{launch: launch, path: tool.Program, version: golang.Version}, nil
 		},

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cellard/cellard/kernels/golang/compiler"
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // standard imports the few packages that these tests use, once: another reading of one
@@ -70,7 +71,7 @@ func TestRewrite(t *testing.T) {
 				text = out
 			}
 			// These letters are of another look than the mark, to be read here.
-			text = strings.NewReplacer(compiler.Mark+"Q", "~Q", "m"+compiler.Mark, "m~", compiler.Mark, "~").Replace(text)
+			text = strings.NewReplacer(wire.Mark+"Q", "~Q", "m"+wire.Mark, "m~", wire.Mark, "~").Replace(text)
 			for _, h := range c.has {
 				if !strings.Contains(text, h) {
 					t.Errorf("%q is not in\n%s", h, text)
@@ -95,7 +96,7 @@ func TestUnmark(t *testing.T) {
 		"\uA7F5_x":                "_x",
 		"{\uA7F5x:1 \uA7F5été:2}": "{x:1 été:2}",
 	} {
-		if got := compiler.Unmark(in); got != want {
+		if got := wire.Unmark(in); got != want {
 			t.Errorf("Unmark(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -124,7 +125,7 @@ func FuzzRewrite(f *testing.F) {
 		for _, code := range []string{first, second} {
 			text, number, err := r.Rewrite("In[1]", code)
 			if err != nil {
-				if list := (*compiler.Errors)(nil); !errors.As(err, &list) || len(list.List) == 0 {
+				if list := (*wire.Errors)(nil); !errors.As(err, &list) || len(list.List) == 0 {
 					t.Fatalf("no place in %v", err)
 				} else {
 					list.Traceback()

@@ -13,7 +13,7 @@ import (
 // sources are the programs that the image's toolchain builds: the worker, the front, and
 // what they are made of.
 //
-//go:embed compiler/*.go front/*.go host/*.go host/*.s live/*.go live/*.s live/stdin/*.go live/timer/*.go worker/*.go
+//go:embed compiler/*.go front/*.go host/*.go host/*.s live/*.go live/*.s live/stdin/*.go live/timer/*.go wire/*.go worker/*.go
 var sources embed.FS
 
 // modulePath is the sources' module, so that their import paths are those they have here.

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"sync"
 
-	"github.com/cellard/cellard/kernels/golang/compiler"
+	"github.com/cellard/cellard/kernels/golang/wire"
 	"github.com/cellard/cellard/kernels/output"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
@@ -27,10 +27,10 @@ type frontRequest struct {
 
 type frontResponse struct {
 	ID     int
-	Result *compiler.Result
-	Errors *compiler.Errors
+	Result *wire.Result
+	Errors *wire.Errors
 	Trace  []string
-	Answer *compiler.Completion
+	Answer *wire.Completion
 	Doc    string
 	Status string
 	Indent string
@@ -46,7 +46,7 @@ type front struct {
 }
 
 func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir string) (*front, error) {
-	var linker compiler.Linker
+	var linker wire.Linker
 	b, err := os.ReadFile(w.linker())
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir string) (*fron
 	if f.process, err = spawn(r, cmd, false, f.message); err != nil {
 		return nil, err
 	}
-	err = f.send(compiler.Options{Goroot: t.Root, Language: t.Language, Importcfg: w.importcfg(), Dir: dir,
+	err = f.send(wire.Options{Goroot: t.Root, Language: t.Language, Importcfg: w.importcfg(), Dir: dir,
 		Linker: linker, LinkProgram: w.front(), Cache: w.cache()})
 	return f, err
 }

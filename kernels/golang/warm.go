@@ -11,7 +11,7 @@ import (
 // made. say is told what is done.
 func Warm(ctx context.Context, t *Toolchain, say func(string)) error {
 	base := SharedCache
-	if dir := os.Getenv(cacheVariable); dir != "" || os.Geteuid() != 0 {
+	if dir := os.Getenv(CacheVariable); dir != "" || os.Geteuid() != 0 {
 		var err error
 		if base, err = ownCache(os.Getenv); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cellard/cellard/kernels/golang/compiler"
+	"github.com/cellard/cellard/kernels/golang/wire"
 	"github.com/cellard/cellard/kernels/output"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
@@ -126,7 +126,7 @@ func (k *worker) message(line []byte) error {
 		default:
 		}
 	case "stream":
-		text := compiler.Unmark(m.Text)
+		text := wire.Unmark(m.Text)
 		if m.Name == "stderr" {
 			r.cell.Stderr(text)
 		} else {
@@ -182,7 +182,7 @@ type unmarked struct{ to *kernel.Cell }
 
 func (u unmarked) Publish(_ string, content any) {
 	s, ok := content.(jupyter.Stream)
-	switch text := compiler.Unmark(s.Text); {
+	switch text := wire.Unmark(s.Text); {
 	case !ok:
 	case s.Name == "stderr":
 		u.to.Stderr(text)

@@ -16,15 +16,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cellard/cellard/kernels/golang/compiler"
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // SharedCache is where Warm puts what every user's kernels read, when it runs as root.
 const SharedCache = "/var/cache/cellard/go"
 
-// cacheVariable names a directory to look into before all others, and to write to where
+// CacheVariable names a directory to look into before all others, and to write to where
 // it is the user's own.
-const cacheVariable = "CELLARD_GO_CACHE"
+const CacheVariable = "CELLARD_GO_CACHE"
 
 // workspace is what has been built for a toolchain: the programs, and the standard
 // library as plugins need it. It is read-only once it is there.
@@ -52,7 +52,7 @@ func openWorkspace(t *Toolchain, env func(string) string) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, base := range []string{own, env(cacheVariable), SharedCache} {
+	for _, base := range []string{own, env(CacheVariable), SharedCache} {
 		if base == "" {
 			continue
 		}
@@ -84,7 +84,7 @@ func (w *workspace) usable() bool {
 // ownCache is the user's own directory. It is made.
 func ownCache(env func(string) string) (string, error) {
 	var tried []string
-	if dir := env(cacheVariable); filepath.IsAbs(dir) {
+	if dir := env(CacheVariable); filepath.IsAbs(dir) {
 		tried = append(tried, dir)
 	}
 	if dir := env("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
@@ -171,7 +171,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		}
 		return string(out), nil
 	}
-	list, err := run("list", "-buildmode=plugin", "-export", "-deps",
+	list, err := again(ctx, run, "list", "-buildmode=plugin", "-export", "-deps",
 		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/...")
 	if err != nil {
 		return err
@@ -180,11 +180,11 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		return err
 	}
 	for _, program := range []string{"front", "worker"} {
-		if _, err := run("build", "-ldflags=-s -w", "-o", filepath.Join(temp, program), "./"+program); err != nil {
+		if _, err := again(ctx, run, "build", "-ldflags=-s -w", "-o", filepath.Join(temp, program), "./"+program); err != nil {
 			return err
 		}
 	}
-	linker, err := compiler.FindLinker(t.CC)
+	linker, err := wire.FindLinker(t.CC)
 	if err != nil {
 		return err
 	}
@@ -193,6 +193,19 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		return err
 	}
 	return os.WriteFile(filepath.Join(temp, "linker.json"), b, 0o644)
+}
+
+// again runs a command once more as long as a signal ends it or a child of its: an
+// interrupt of the cell that waits for the build is for all that this kernel has
+// started. What was built by then is kept.
+func again(ctx context.Context, run func(...string) (string, error), args ...string) (out string, err error) {
+	for range 100 {
+		out, err = run(args...)
+		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "signal: ") {
+			break
+		}
+	}
+	return out, err
 }
 
 // archives keeps the archives: the build cache forgets what it has not built for days.

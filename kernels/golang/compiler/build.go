@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 const targetArch = runtime.GOARCH
@@ -72,7 +74,7 @@ type toolError struct {
 }
 
 func (e *toolError) Error() string {
-	text := strings.TrimSpace(Unmark(e.output))
+	text := strings.TrimSpace(wire.Unmark(e.output))
 	if text == "" {
 		return fmt.Sprintf("%s: %v", e.name, e.err)
 	}

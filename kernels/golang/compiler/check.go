@@ -324,6 +324,8 @@ func (f *found) take(err error) {
 			msg += ": the one is of an earlier cell's declaration of this type; make the value anew"
 		}
 	}
+	// All cells are one package to the user.
+	msg = ownPackage.ReplaceAllString(msg, "$1")
 	off, ok := f.c.offset(e.Pos)
 	if !ok {
 		off = 0
@@ -336,6 +338,8 @@ func (f *found) take(err error) {
 	f.seen[key] = true
 	f.out.List = append(f.out.List, one)
 }
+
+var ownPackage = regexp.MustCompile(`(^|[^\w."])main\.`)
 
 var usedAs = regexp.MustCompile(`of (?:struct |interface )?type ([^ )]+)\) as (?:struct |interface )?([^ ]+) value`)
 

@@ -13,13 +13,9 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
 
-// Completion is what can stand between two bytes of a cell's text.
-type Completion struct {
-	Matches, Types []string
-	Start, End     int
-}
+	"github.com/cellard/cellard/kernels/golang/wire"
+)
 
 // maxMatches bounds an answer.
 const maxMatches = 500
@@ -77,9 +73,9 @@ func wordAt(code string, at int) (path []string, piece string, start int) {
 }
 
 // Complete answers for a byte of code.
-func (s *Session) Complete(code string, cursor int) Completion {
+func (s *Session) Complete(code string, cursor int) wire.Completion {
 	path, piece, start := wordAt(code, cursor)
-	c := Completion{Start: start, End: max(0, min(cursor, len(code)))}
+	c := wire.Completion{Start: start, End: max(0, min(cursor, len(code)))}
 	found := map[string]string{}
 	add := func(name, kind string) {
 		if name != "" && name != "_" && strings.HasPrefix(name, piece) && !strings.Contains(name, old) {
@@ -342,7 +338,7 @@ func (s *Session) Inspect(code string, cursor int) string {
 	if d := s.documentation(o); d != "" {
 		text += "\n\n" + d
 	}
-	return Unmark(strings.TrimSpace(text))
+	return wire.Unmark(strings.TrimSpace(text))
 }
 
 // documentation is the comment on an object of the standard library.

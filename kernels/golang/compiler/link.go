@@ -5,55 +5,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
-// LinkerVariable is the environment variable by which Link is given a Linker as JSON.
-const LinkerVariable = "CELLARD_GO_LINKER"
-
-// Linker is how a shared object is linked without the C compiler's driver, which takes
-// three times as long as the linker that it starts.
-type Linker struct {
-	// Driver is the C compiler, for what isn't known here.
-	Driver string
-	// Program is the linker, "" for none: then the driver does it.
-	Program string
-	// Before and After stand around the objects.
-	Before, After []string
-}
-
-// FindLinker looks for what Link needs.
-func FindLinker(driver string) (Linker, error) {
-	l := Linker{Driver: driver}
-	for _, name := range []string{"ld.gold", "ld.bfd", "ld"} {
-		if path, err := exec.LookPath(name); err == nil {
-			l.Program = path
-			break
-		}
-	}
-	files := map[string]string{}
-	for _, name := range []string{"crti.o", "crtbeginS.o", "crtendS.o", "crtn.o", "libgcc.a", "libc.so"} {
-		out, err := exec.Command(driver, "-print-file-name="+name).Output()
-		if err != nil {
-			return l, fmt.Errorf("%s: %w", driver, err)
-		}
-		files[name] = strings.TrimSpace(string(out))
-		if !filepath.IsAbs(files[name]) {
-			l.Program = "" // another layout than is known here
-		}
-	}
-	l.Before = []string{files["crti.o"], files["crtbeginS.o"], "-L" + filepath.Dir(files["libgcc.a"]), "-L" + filepath.Dir(files["libc.so"])}
-	l.After = []string{"-lgcc", "--as-needed", "-lgcc_s", "--no-as-needed", "-lpthread", "-lc", "-lgcc", files["crtendS.o"], files["crtn.o"]}
-	return l, nil
-}
+// linker is a wire.Linker that links.
+type linker wire.Linker
 
 // Link does what the toolchain's linker asks its external linker for, and gives the exit
 // code. It is run as a program of its own.
 func Link(args []string) int {
-	var l Linker
-	if err := json.Unmarshal([]byte(os.Getenv(LinkerVariable)), &l); err != nil {
+	var l linker
+	if err := json.Unmarshal([]byte(os.Getenv(wire.LinkerVariable)), &l); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -82,7 +47,7 @@ func Link(args []string) int {
 
 // translate makes a linker's arguments of a C compiler's; false where one of them is
 // not known.
-func (l Linker) translate(args []string) (out []string, ok bool) {
+func (l linker) translate(args []string) (out []string, ok bool) {
 	if l.Program == "" {
 		return nil, false
 	}

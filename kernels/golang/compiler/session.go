@@ -14,27 +14,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // noPackage marks the importer's error among the checker's words.
 const noPackage = "\u00B7"
-
-// Options of a Session.
-type Options struct {
-	// Goroot is the toolchain's, Language its version (go1.26).
-	Goroot, Language string
-	// Importcfg is a file that says where the archives of the standard library and of
-	// package live are.
-	Importcfg string
-	// Dir is for the session's files. It must be there; its owner removes it.
-	Dir string
-	// Linker is how the toolchain's linker links; its program is LinkProgram, which runs
-	// Link.
-	Linker      Linker
-	LinkProgram string
-	// Cache is the build cache (GOCACHE) for modules.
-	Cache string
-}
 
 // Session compiles the cells of one kernel. Its methods are called one at a time.
 type Session struct {
@@ -46,7 +31,7 @@ type Session struct {
 }
 
 // New returns a Session in which nothing is declared.
-func New(o Options) (*Session, error) {
+func New(o wire.Options) (*Session, error) {
 	cfg, err := os.ReadFile(o.Importcfg)
 	if err != nil {
 		return nil, err
@@ -57,7 +42,7 @@ func New(o Options) (*Session, error) {
 	}
 	s := &Session{
 		tools: tools{goroot: o.Goroot, language: o.Language, dir: o.Dir, linker: []string{"-extld", o.LinkProgram},
-			env: []string{LinkerVariable + "=" + string(linker)}},
+			env: []string{wire.LinkerVariable + "=" + string(linker)}},
 		archives: archives{},
 		fset:     token.NewFileSet(),
 		modules:  modules{dir: filepath.Join(o.Dir, "module"), cache: o.Cache, goroot: o.Goroot, language: o.Language},
@@ -101,19 +86,9 @@ func (p *packages) Import(path string) (*types.Package, error) {
 	return pkg, nil
 }
 
-// Result is a cell that was compiled, to be loaded.
-type Result struct {
-	// Number is the cell's, for Commit and for the worker. 0: there is nothing to run.
-	Number int
-	// Plugin is the path of the shared object; its reader removes it.
-	Plugin string
-	// Notes are what was done on the way, for the user: modules that were got.
-	Notes []string
-}
-
 // Compile makes a plugin of a cell. The error is an *Errors, the cause of the end of
 // ctx, or tells that the toolchain does not work. Nothing of a cell that fails is kept.
-func (s *Session) Compile(ctx context.Context, name, code string) (*Result, error) {
+func (s *Session) Compile(ctx context.Context, name, code string) (*wire.Result, error) {
 	split, err := split(name, code)
 	if err != nil {
 		return nil, err
@@ -122,7 +97,7 @@ func (s *Session) Compile(ctx context.Context, name, code string) (*Result, erro
 	if err != nil {
 		return nil, err
 	}
-	result := &Result{}
+	result := &wire.Result{}
 	for _, args := range split.get {
 		note, err := s.get(ctx, args)
 		if err != nil {
@@ -210,7 +185,7 @@ func (c *checked) fromTool(e *toolError) error {
 	for _, m := range toolLine.FindAllStringSubmatch(e.output, maxErrors) {
 		line, _ := strconv.Atoi(m[1])
 		column, _ := strconv.Atoi(m[2])
-		one := Error{Line: line, Column: column, Message: Unmark(m[3])}
+		one := Error{Line: line, Column: column, Message: wire.Unmark(m[3])}
 		if line >= 1 && line <= len(c.lines) {
 			one.Source = strings.SplitN(c.text[c.lines[line-1]:], "\n", 2)[0]
 		}

@@ -5,6 +5,8 @@ import (
 	"go/scanner"
 	"go/token"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // Limits of a cell's text: what is deeper or longer is refused, before a recursive
@@ -60,8 +62,8 @@ func split(name, text string) (*cell, error) {
 	if len(text) > maxCode {
 		return nil, c.errorAt(0, fmt.Sprintf("the cell has %d bytes: at most %d", len(text), maxCode))
 	}
-	if i := strings.Index(text, Mark); i >= 0 {
-		return nil, c.errorAt(i, "the letter "+Mark+" is reserved for names of the kernel's: write \\uA7F5 in strings")
+	if i := strings.Index(text, wire.Mark); i >= 0 {
+		return nil, c.errorAt(i, "the letter "+wire.Mark+" is reserved for names of the kernel's: write \\uA7F5 in strings")
 	}
 	c.takeCommands()
 	toks, err := c.scan()

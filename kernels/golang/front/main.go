@@ -16,6 +16,7 @@ import (
 	"sync"
 
 	"github.com/cellard/cellard/kernels/golang/compiler"
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // request is what the kernel asks.
@@ -33,21 +34,21 @@ type request struct {
 // response answers a request.
 type response struct {
 	ID     int
-	Result *compiler.Result     `json:",omitempty"`
-	Errors *compiler.Errors     `json:",omitempty"`
-	Trace  []string             `json:",omitempty"`
-	Answer *compiler.Completion `json:",omitempty"`
-	Doc    string               `json:",omitempty"`
-	Status string               `json:",omitempty"`
-	Indent string               `json:",omitempty"`
-	Failed string               `json:",omitempty"`
+	Result *wire.Result     `json:",omitempty"`
+	Errors *wire.Errors     `json:",omitempty"`
+	Trace  []string         `json:",omitempty"`
+	Answer *wire.Completion `json:",omitempty"`
+	Doc    string           `json:",omitempty"`
+	Status string           `json:",omitempty"`
+	Indent string           `json:",omitempty"`
+	Failed string           `json:",omitempty"`
 }
 
 func main() {
-	if os.Getenv(compiler.LinkerVariable) != "" {
+	if os.Getenv(wire.LinkerVariable) != "" {
 		os.Exit(compiler.Link(os.Args[1:]))
 	}
-	var o compiler.Options
+	var o wire.Options
 	in := json.NewDecoder(bufio.NewReader(os.Stdin))
 	if err := in.Decode(&o); err != nil {
 		fatal(err)

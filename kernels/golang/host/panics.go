@@ -14,7 +14,7 @@ const maxTrace = 30
 // describe describes a panic. It is called by the deferred function that recovered it,
 // so that the frames of the panic are still there.
 func describe(r any) *Failure {
-	f := &Failure{Name: "panic", Value: clip(panicText(r), 64<<10)}
+	f := &Failure{Name: "panic", Value: clip(unmark(panicText(r)), 64<<10)}
 	f.Traceback = append(f.Traceback, "panic: "+f.Value)
 	skipped := 0
 	frames := runtime.CallersFrames(callers(3))

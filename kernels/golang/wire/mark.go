@@ -1,0 +1,32 @@
+package wire
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Mark is the upper-case letter (LATIN CAPITAL LETTER REVERSED HALF H) before a name of
+// the user's that has to be exported. It is taken out of all that is shown.
+const Mark = "\uA7F5"
+
+// Unmark takes the marks out of a text that is to be shown. A mark that begins no name
+// stays.
+func Unmark(s string) string {
+	if !strings.Contains(s, Mark) {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, Mark)
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i+len(Mark):]
+		if r, _ := utf8.DecodeRuneInString(s); r != '_' && (!unicode.IsLetter(r) || unicode.IsUpper(r)) {
+			b.WriteString(Mark)
+		}
+	}
+}
