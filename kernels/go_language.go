@@ -16,6 +16,13 @@ func (c *Catalogue) goRunner(o Options) runner {
 		language: "go",
 		kernel:   golang.Implementation,
 		forget:   finder.Forget,
+		warm: func(ctx context.Context, _ *found, say func(string)) error {
+			tool, err := finder.Find(ctx)
+			if err != nil {
+				return err
+			}
+			return golang.Warm(ctx, tool, say)
+		},
 		find: func(ctx context.Context) (*found, error) {
 			tool, err := finder.Find(ctx)
 			if err != nil {

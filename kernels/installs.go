@@ -38,8 +38,8 @@ func (c *Catalogue) Install(ctx context.Context, language string, tell func(stri
 }
 
 // Warm prepares what makes a language's first start quicker, where its kernel has such a
-// thing: for when an image is made.
-func (c *Catalogue) Warm(ctx context.Context, language string) error {
+// thing: for when an image is made. say is told what is done.
+func (c *Catalogue) Warm(ctx context.Context, language string, say func(string)) error {
 	r := c.runner(language)
 	if r == nil || r.warm == nil {
 		return nil
@@ -48,7 +48,7 @@ func (c *Catalogue) Warm(ctx context.Context, language string) error {
 	if err != nil {
 		return err
 	}
-	return r.warm(ctx, f)
+	return r.warm(ctx, f, say)
 }
 
 // installable adds to the line of a language that is missing how it would be installed,

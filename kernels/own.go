@@ -23,7 +23,7 @@ type runner struct {
 	// warm, if not nil, prepares what makes the language's first start, or first cells,
 	// quicker, and can be kept in an image. It may take minutes, and is done again at
 	// no cost.
-	warm func(ctx context.Context, f *found) error
+	warm func(ctx context.Context, f *found, say func(string)) error
 	// forget, if not nil, makes find look again.
 	forget func()
 }

@@ -25,7 +25,7 @@ func rRunner(o Options, settings []string) runner {
 					Language:      "r",
 					KernelName:    "ir",
 					Argv:          r.Argv(program.Program),
-					Env:           settings,
+					Env:           append(r.Env(o.Env), settings...),
 					Files:         r.Files(),
 					InterruptMode: "signal",
 					Transport:     "ipc",

@@ -23,6 +23,10 @@ import (
 // can pass.
 var caseFiles = []string{"python.json", "python-more.json"}
 
+// languageFiles are those of the other languages, which scripts/setup-languages.sh sets
+// up: a machine that lacks one fails its cases.
+var languageFiles = []string{"r.json"}
+
 // TestCases runs every case on the binary as it is released, at both ends of the
 // range of ipykernels.
 func TestCases(t *testing.T) {
@@ -31,19 +35,33 @@ func TestCases(t *testing.T) {
 		t.Run(p.Name, func(t *testing.T) {
 			agent := cases.Dial(startAgent(t, binary, p.Path))
 			for _, file := range caseFiles {
-				all, err := cases.Load(filepath.Join("..", "..", "testdata", "cases", file))
-				if err != nil {
-					t.Fatal(err)
-				}
-				for i, c := range all {
-					t.Run(c.Language+"/"+c.Name, func(t *testing.T) {
-						t.Parallel()
-						id := fmt.Sprintf("case-%s-%d", strings.TrimSuffix(file, ".json"), i)
-						for _, fault := range agent.Run(t.Context(), c, id, fixture.Dir(t, 0o777)) {
-							t.Error(fault)
-						}
-					})
-				}
+				runCases(t, agent, file)
+			}
+		})
+	}
+}
+
+// TestLanguageCases runs the cases of the languages beside Python.
+func TestLanguageCases(t *testing.T) {
+	agent := cases.Dial(startAgent(t, buildBinary(t), pythons.Newest(t)))
+	for _, file := range languageFiles {
+		runCases(t, agent, file)
+	}
+}
+
+// runCases runs each case of a file as a subtest of its own.
+func runCases(t *testing.T, agent *cases.Agent, file string) {
+	t.Helper()
+	all, err := cases.Load(filepath.Join("..", "..", "testdata", "cases", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range all {
+		t.Run(c.Language+"/"+c.Name, func(t *testing.T) {
+			t.Parallel()
+			id := fmt.Sprintf("case-%s-%d", strings.TrimSuffix(file, ".json"), i)
+			for _, fault := range agent.Run(t.Context(), c, id, fixture.Dir(t, 0o777)) {
+				t.Error(fault)
 			}
 		})
 	}

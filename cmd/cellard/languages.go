@@ -90,7 +90,7 @@ func installLanguage(ctx context.Context, c *kernels.Catalogue, name string, tel
 			return err
 		}
 	}
-	if err := c.Warm(ctx, name); err != nil {
+	if err := c.Warm(ctx, name, tell); err != nil {
 		return fmt.Errorf("it can be run, but its first start could not be made quicker: %w", err)
 	}
 	tell("ready")

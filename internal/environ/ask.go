@@ -61,12 +61,15 @@ func Ask(ctx context.Context, a Asking) (string, error) {
 	return "", fmt.Errorf("%s: %w%s", a.Argv[0], err, words)
 }
 
-// limited takes what is written up to its limit, and forgets the rest.
-type limited struct{ bytes.Buffer }
+// limited takes what is written up to its limit, and forgets the rest. The buffer is not
+// embedded: its ReadFrom, which io.Copy prefers, knows no limit.
+type limited struct{ b bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxAnswer - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
+	if room := maxAnswer - l.b.Len(); room > 0 {
+		l.b.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
+
+func (l *limited) String() string { return l.b.String() }

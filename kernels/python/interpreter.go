@@ -283,15 +283,18 @@ func atLeast(version string, major, minor int) bool {
 	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
 }
 
-// limited takes what is written up to its limit, and forgets the rest.
+// limited takes what is written up to its limit, and forgets the rest. The buffer is not
+// embedded: its ReadFrom, which io.Copy prefers, knows no limit.
 type limited struct {
-	bytes.Buffer
+	b     bytes.Buffer
 	limit int
 }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := l.limit - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
+	if room := l.limit - l.b.Len(); room > 0 {
+		l.b.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }
+
+func (l *limited) Bytes() []byte { return l.b.Bytes() }

@@ -19,7 +19,8 @@ inspect <- function(request) {
   environment(inspector) <- list2env(kernel, parent = asNamespace("IRkernel"))
   request$content$cursor_pos <- cursor_of(request$content)
   inspector(request)
-  if (!isTRUE(answer$found)) {
+  if (!isTRUE(answer$found) || isTRUE(startsWith(answer$data[["text/plain"]], "# Help document:\nNo documentation for"))) {
+    answer$found <- FALSE
     answer$data <- no_names()
   } else if (is.character(answer$data[["text/plain"]])) {
     answer$data[["text/plain"]] <- gsub(".\b", "", answer$data[["text/plain"]]) # as in the pager

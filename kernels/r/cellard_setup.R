@@ -59,7 +59,12 @@ setup_library <- function() {
 # read_profile reads the user's or the project's profile as R does at its start, but
 # after the kernel's packages: one that fails, or changes the library, costs no kernel.
 read_profile <- function() {
-  profile <- Sys.getenv("R_PROFILE_USER")
+  # R's own script empties R_PROFILE_USER where it is not to read it, for all children.
+  profile <- Sys.getenv("CELLARD_R_PROFILE")
+  Sys.unsetenv(c("R_PROFILE_USER", "CELLARD_R_PROFILE"))
+  if (nzchar(profile)) {
+    Sys.setenv(R_PROFILE_USER = profile)
+  }
   files <- if (nzchar(profile)) path.expand(profile) else c(".Rprofile", path.expand("~/.Rprofile"))
   file <- files[utils::file_test("-f", files)]
   if (length(file) > 0L) {

@@ -1,12 +1,9 @@
 package r
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,9 +11,6 @@ import (
 
 	"github.com/cellard/cellard/internal/environ"
 )
-
-// maxProbe bounds what is read of an R's answer, in bytes.
-const maxProbe = 64 << 10
 
 // answerMark stands before the line that answers: a site's profile may print, too.
 const answerMark = "cellard-r:"
@@ -149,35 +143,21 @@ func (f *Finder) program() string {
 
 // ask runs an R once.
 func (f *Finder) ask(ctx context.Context, program string) (*Interpreter, error) {
-	fail := func(format string, args ...any) (*Interpreter, error) {
-		return nil, &NotFoundError{Program: program, Reason: fmt.Sprintf(format, args...)}
+	out, err := environ.Ask(ctx, environ.Asking{
+		Argv: []string{program, "--no-save", "--no-restore", "--no-init-file", "--slave", "-e", probe},
+		Env:  f.options.Env, Dir: f.options.Dir, Timeout: f.options.Timeout, Credential: f.options.Credential,
+	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
-	bounded, cancel := context.WithTimeout(ctx, f.options.Timeout)
-	defer cancel()
-	cmd := exec.CommandContext(bounded, program, "--no-save", "--no-restore", "--no-init-file", "--slave", "-e", probe)
-	cmd.Env = f.options.Env
-	cmd.Dir = f.options.Dir
-	out, errs := &limited{limit: maxProbe}, &limited{limit: maxProbe}
-	cmd.Stdout, cmd.Stderr = out, errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: f.options.Credential}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		switch user := f.options.Credential; {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case bounded.Err() != nil:
-			return fail("it did not answer within %s", f.options.Timeout)
-		case user != nil && errors.Is(err, os.ErrPermission):
-			return fail("uid %d, whom cells run as, may not run it", user.Uid)
-		}
-		return fail("%v%s", err, lastLine(errs.Bytes()))
+	if err != nil {
+		return nil, &NotFoundError{Reason: err.Error()}
 	}
-	_, answer, ok := strings.Cut("\n"+out.String(), "\n"+answerMark)
+	_, answer, ok := strings.Cut("\n"+out, "\n"+answerMark)
 	answer, _, _ = strings.Cut(answer, "\n")
 	words := strings.Fields(answer)
 	if !ok || len(words) < 2 {
-		return fail("it does not answer as R does")
+		return nil, &NotFoundError{Program: program, Reason: "it does not answer as R does"}
 	}
 	lacks := words[2:]
 	if words[1] == "none" {
@@ -188,29 +168,4 @@ func (f *Finder) ask(ctx context.Context, program string) (*Interpreter, error) 
 			Reason: fmt.Sprintf("R %s has no package %s", words[0], strings.Join(lacks, ", "))}
 	}
 	return &Interpreter{Program: program, Version: words[0], IRkernel: words[1]}, nil
-}
-
-func lastLine(b []byte) string {
-	b = bytes.TrimSpace(b)
-	line := strings.ToValidUTF8(string(b[bytes.LastIndexByte(b, '\n')+1:]), "�")
-	if line == "" {
-		return ""
-	}
-	if len(line) > 300 {
-		line = strings.ToValidUTF8(line[:300], "") + "…"
-	}
-	return " (" + line + ")"
-}
-
-// limited takes what is written up to its limit, and forgets the rest.
-type limited struct {
-	bytes.Buffer
-	limit int
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	if room := l.limit - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

@@ -4,6 +4,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+
+	"github.com/cellard/cellard/internal/environ"
 )
 
 //go:embed launcher.R cellard_*.R
@@ -17,6 +19,15 @@ const run = `sys.source(file.path(commandArgs(TRUE)[[1L]], "launcher.R"), new.en
 func Argv(program string) []string {
 	// By -e: R's own shell script takes a path after -f apart at its spaces.
 	return []string{program, "--no-save", "--no-restore", "--no-init-file", "--slave", "-e", run, "--args", "{dir}", "{connection_file}"}
+}
+
+// Env is what the kernel needs in its environment, as NAME=value, beside that of
+// kernels.
+func Env(env []string) []string {
+	if profile := environ.Get(env, "R_PROFILE_USER"); profile != "" {
+		return []string{"CELLARD_R_PROFILE=" + profile}
+	}
+	return nil
 }
 
 // Files are the launcher's parts by name. They belong into one directory that the

@@ -84,17 +84,21 @@ func (e *toolError) Error() string {
 func (e *toolError) Unwrap() error { return e.err }
 
 // limited keeps the first bytes that it is given.
+// The buffer is not embedded: its ReadFrom, which io.Copy prefers, knows no limit.
 type limited struct {
-	bytes.Buffer
+	b   bytes.Buffer
 	max int
 }
 
 func (l *limited) Write(b []byte) (int, error) {
-	if room := l.max - l.Len(); room > 0 {
-		l.Buffer.Write(b[:min(room, len(b))])
+	if room := l.max - l.b.Len(); room > 0 {
+		l.b.Write(b[:min(room, len(b))])
 	}
 	return len(b), nil
 }
+
+func (l *limited) Bytes() []byte  { return l.b.Bytes() }
+func (l *limited) String() string { return l.b.String() }
 
 // archives knows where each package's archive is.
 type archives map[string]string
