@@ -23,7 +23,7 @@ func installing(t *testing.T, enabled bool) (a *agent, dir string) {
 		dir = filepath.Dir(o.Workspace)
 		o.Env = []string{"PATH=" + filepath.Join(dir, "bin"), "DIR=" + dir, "HOME=" + dir, "JUPYTER_PATH=" + filepath.Join(dir, "j")}
 		o.InstallLanguages = enabled
-		o.install = install.Options{Privileged: true, Lock: filepath.Join(dir, "lock"),
+		o.install = install.Options{Privileged: true, Env: o.Env, Lock: filepath.Join(dir, "lock"),
 			Recipes: []install.Recipe{{Languages: []string{"javascript"}, Ways: []install.Way{{Packages: []install.Package{{Name: "nodejs"}}}}}}}
 		self, err := os.Executable()
 		if err != nil {

@@ -109,7 +109,7 @@ func NewManager(o Options) (*Manager, error) {
 		return nil, err
 	}
 	installs := o.install
-	installs.Enabled, installs.Env, installs.Logger = o.InstallLanguages, o.Env, m.log
+	installs.Enabled, installs.Logger = o.InstallLanguages, m.log
 	installs.Privileged = installs.Privileged || os.Geteuid() == 0
 	m.installer = install.New(installs)
 	m.catalogue = kernels.New(kernels.Options{Python: o.Python, Env: m.environ(nil, nil, ""),

@@ -22,7 +22,7 @@ type Options struct {
 	// Privileged tells that this process may install packages: that it is root.
 	Privileged bool
 	// Env is the environment that installers run in, and are looked for in; nil stands
-	// for this process's.
+	// for one of the system's own, see cleanEnv.
 	Env []string
 	// Prefix is where wheels go, each into a directory of its own: /opt/cellard.
 	Prefix string
@@ -55,7 +55,7 @@ type Installer struct {
 // New returns an Installer. Close it.
 func New(o Options) *Installer {
 	if o.Env == nil {
-		o.Env = os.Environ()
+		o.Env = cleanEnv(os.Environ())
 	}
 	if o.Prefix == "" {
 		o.Prefix = "/opt/cellard"

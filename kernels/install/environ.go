@@ -1,0 +1,28 @@
+package install
+
+import "strings"
+
+// systemPath is where installers are looked for. Not in the agent's own PATH: that may
+// name a directory of the cells', such as the bin of a virtual environment, and what
+// lies there must not be run as root.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// passed are the variables that installers are given of an environment: by which the
+// network is reached, and pip's own.
+var passed = []string{"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR",
+	"REQUESTS_CA_BUNDLE", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_TRUSTED_HOST", "PIP_CERT", "PIP_PROXY", "APT_CONFIG"}
+
+// cleanEnv is the environment of installers: nothing of what kernels are started with,
+// but how the network is reached.
+func cleanEnv(env []string) []string {
+	clean := []string{"PATH=" + systemPath, "HOME=/root"}
+	for _, variable := range env {
+		name, _, _ := strings.Cut(variable, "=")
+		for _, p := range passed {
+			if strings.EqualFold(name, p) {
+				clean = append(clean, variable)
+			}
+		}
+	}
+	return clean
+}
