@@ -12,6 +12,13 @@ func (c *Catalogue) javaRunner(o Options) runner {
 	return runner{
 		language: "java",
 		kernel:   java.Implementation,
+		warm: func(ctx context.Context, f *found, _ func(string)) error {
+			j, err := java.At(f.path)
+			if err != nil {
+				return err
+			}
+			return java.Prepare(ctx, j, "", o.Env)
+		},
 		find: func(context.Context) (*found, error) {
 			j, err := java.Find(o.Env)
 			if err != nil {

@@ -35,6 +35,7 @@ var (
 	threadSuspend        = command{11, 2}
 	threadResume         = command{11, 3}
 	threadFrames         = command{11, 6}
+	threadFrameCount     = command{11, 7}
 	threadStop           = command{11, 10}
 	arrayLength          = command{13, 1}
 	arrayGetValues       = command{13, 2}

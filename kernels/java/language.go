@@ -26,6 +26,9 @@ type Options struct {
 	// Reaper ends what cells have started. There is one in a process; nil makes one,
 	// which Close closes.
 	Reaper *output.Reaper
+
+	// dump is the file that an archive of the loaded classes goes to at the end.
+	dump string
 }
 
 // Language is Java, as a kernel.Language.
@@ -87,9 +90,6 @@ func (l *Language) start() error {
 			return err
 		}
 		l.o.Java = j
-	}
-	if l.o.Cache == "" {
-		l.o.Cache = CacheDir(l.o.Env)
 	}
 	if l.o.Reaper == nil {
 		l.o.Reaper, l.ownReaper = output.NewReaper(), true

@@ -33,7 +33,8 @@ type machine struct {
 	inFile  *os.File
 	outMu   sync.Mutex
 	out     *os.File
-	private string // a directory of its own for the jars, "" where they lie in the cache
+	quit    time.Duration // how long it has for its end
+	private string        // a directory of its own for the jars, "" where they lie in the cache
 
 	listener net.Listener // for the debugger's interface; nil where there is no loopback
 	connect  sync.WaitGroup
@@ -44,23 +45,19 @@ type machine struct {
 
 // startMachine starts one; close ends it.
 func startMachine(o *Options) (_ *machine, err error) {
-	m := &machine{reaper: o.Reaper, dead: make(chan struct{})}
-	dir := o.Cache
-	if dir == "" || os.MkdirAll(dir, 0o700) != nil || !ours(dir) {
-		if dir, err = os.MkdirTemp("", "cellard-java-"); err != nil {
-			return nil, fmt.Errorf("java: %w", err)
-		}
-		m.private = dir
-		defer func() {
-			if err != nil {
-				os.RemoveAll(dir)
-			}
-		}()
+	m := &machine{reaper: o.Reaper, dead: make(chan struct{}), quit: quitWithin}
+	if o.dump != "" {
+		m.quit = time.Minute // the archive is written then
 	}
-	jar, err := writeJars(dir)
+	dir, jar, err := m.jars(o)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil && m.private != "" {
+			os.RemoveAll(m.private)
+		}
+	}()
 	toJava, out, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("java: %w", err)
@@ -84,7 +81,10 @@ func startMachine(o *Options) (_ *machine, err error) {
 
 	args, err := arguments(o, archive(dir, o.Java))
 	if err == nil {
-		args = append(m.listen(args), "-jar", jar, "/proc/self/fd/3", "/proc/self/fd/4")
+		if o.dump == "" {
+			args = m.listen(args)
+		}
+		args = append(args, "-jar", jar, "/proc/self/fd/3", "/proc/self/fd/4")
 		m.cmd = exec.Command(o.Java.Executable, args...)
 		m.cmd.Env = environment(o.Env)
 		m.cmd.Stdout, m.cmd.Stderr = stdout, stderr
@@ -109,6 +109,34 @@ func startMachine(o *Options) (_ *machine, err error) {
 	return m, nil
 }
 
+// jars sees to it that the jars lie in a directory: that of Options, or of a Prepare by
+// root, or this user's; else in one that is removed at the end.
+func (m *machine) jars(o *Options) (dir, jar string, err error) {
+	dirs := []string{o.Cache}
+	if o.Cache == "" {
+		dirs = []string{sharedCache(), CacheDir(o.Env)}
+		if archive(dirs[0], o.Java) == "" {
+			dirs = dirs[1:]
+		}
+	}
+	for _, dir := range dirs {
+		if dir == "" || os.MkdirAll(dir, 0o700) != nil || !ours(dir) {
+			continue
+		}
+		if jar, err := writeJars(dir); err == nil {
+			return dir, jar, nil
+		}
+	}
+	if m.private, err = os.MkdirTemp("", "cellard-java-"); err != nil {
+		return "", "", fmt.Errorf("java: %w", err)
+	}
+	if jar, err = writeJars(m.private); err != nil {
+		os.RemoveAll(m.private)
+		return "", "", err
+	}
+	return m.private, jar, nil
+}
+
 // arguments are the options of the virtual machine.
 func arguments(o *Options, archive string) ([]string, error) {
 	args := []string{
@@ -125,7 +153,9 @@ func arguments(o *Options, archive string) ([]string, error) {
 		"-Djdk.console=java.base",
 		"-Djdk.trackAllThreads=true",
 	}
-	if archive != "" {
+	if o.dump != "" {
+		args = append(args, "-XX:ArchiveClassesAtExit="+o.dump)
+	} else if archive != "" {
 		args = append(args, "-XX:SharedArchiveFile="+archive)
 	}
 	more, err := shlex.Split(environ.Get(o.Env, "CELLARD_JAVA_OPTIONS"))
@@ -208,7 +238,7 @@ func (m *machine) close() {
 	m.outMu.Unlock()
 	select {
 	case <-m.dead:
-	case <-time.After(quitWithin):
+	case <-time.After(m.quit):
 		_ = m.cmd.Process.Kill()
 		<-m.dead
 	}

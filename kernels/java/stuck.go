@@ -73,27 +73,30 @@ func (s *stopper) stopThread(thread, throwable uint64, hard bool) error {
 	return err
 }
 
+// topFrames and bottomFrames are how many frames are looked at: of a stack that is deep,
+// what runs now, and who began it.
+const topFrames, bottomFrames = 200, 50
+
 func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
 	var b builder
-	reply, err := s.d.ask(threadFrames, *b.number(thread).small(0).small(-1))
+	reply, err := s.d.ask(threadFrameCount, *b.number(thread))
 	if err != nil {
-		// More frames than one would think: the deepest are enough.
-		var few builder
-		if reply, err = s.d.ask(threadFrames, *few.number(thread).small(0).small(200)); err != nil {
+		return false, err
+	}
+	depth := reply.small()
+	classes, err := s.frames(thread, 0, min(depth, topFrames))
+	if err != nil {
+		return false, err
+	}
+	if from := max(topFrames, depth-bottomFrames); from < depth {
+		bottom, err := s.frames(thread, from, depth-from)
+		if err != nil {
 			return false, err
 		}
+		classes = append(classes, bottom...)
 	}
-	n := reply.small()
 	cells, engine := false, false
-	for range n {
-		reply.number() // the frame
-		reply.take(1)
-		class := reply.number()
-		reply.number() // the method
-		reply.number() // where in it
-		if reply.bad {
-			return false, reply.err()
-		}
+	for _, class := range classes {
 		name, err := s.name(class)
 		if err != nil {
 			return false, err
@@ -112,6 +115,24 @@ func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
 	}
 	// The cells' thread is stopped only where a cell is on it: else the next would be.
 	return !cells || engine, nil
+}
+
+// frames are the classes of a thread's frames, the newest first.
+func (s *stopper) frames(thread uint64, from, n int) ([]uint64, error) {
+	var b builder
+	reply, err := s.d.ask(threadFrames, *b.number(thread).small(from).small(n))
+	if err != nil {
+		return nil, err
+	}
+	var classes []uint64
+	for range reply.count() {
+		reply.number() // the frame
+		reply.take(1)
+		classes = append(classes, reply.number())
+		reply.number() // the method
+		reply.number() // where in it
+	}
+	return classes, reply.err()
 }
 
 func (s *stopper) name(class uint64) (string, error) {

@@ -11,8 +11,8 @@ import java.util.concurrent.SynchronousQueue;
  * not be stopped is left behind, and the next cell has a new one.
  */
 final class CellThread extends Thread {
-    /** In bytes; as much as a main thread has on most systems. */
-    private static final long STACK = 8 << 20;
+    /** In bytes; twice of what Java gives its main thread, for what a cell has below it. */
+    private static final long STACK = 2 << 20;
 
     volatile Cell cell;
     /** The system's number for this thread; 0 until it is known, and where it is not. */

@@ -72,7 +72,9 @@ public final class Main {
             while ((frame = wire.receive()) != null) {
                 take(frame);
             }
-            Runtime.getRuntime().halt(0); // the other process ended
+            // The other process asks for the end, or has ended. Shutdown hooks run: that
+            // process, and the system, see to it that they come to an end.
+            System.exit(0);
         } catch (Throwable e) {
             halt(e);
         }

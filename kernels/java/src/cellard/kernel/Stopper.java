@@ -134,7 +134,8 @@ final class Stopper implements Runnable {
                 calls.ask('K', frame -> frame.flag(hard).small(tid), 2000);
                 stuck = null;
             }
-            Thread.sleep(round < 10 ? 2 : 20);
+            // Looking at stacks stops the whole machine, and a deep one takes a while.
+            Thread.sleep(Math.min(100, 2 + round * round));
         }
     }
 
