@@ -16,6 +16,7 @@ import (
 
 	"github.com/cellard/cellard/internal/cases"
 	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/internal/pythons"
 )
 
@@ -25,7 +26,7 @@ var caseFiles = []string{"python.json", "python-more.json"}
 
 // languageFiles are those of the other languages, which scripts/setup-languages.sh sets
 // up: a machine that lacks one fails its cases.
-var languageFiles = []string{"r.json"}
+var languageFiles = []string{"r.json", "go.json"}
 
 // TestCases runs every case on the binary as it is released, at both ends of the
 // range of ipykernels.
@@ -43,6 +44,9 @@ func TestCases(t *testing.T) {
 
 // TestLanguageCases runs the cases of the languages beside Python.
 func TestLanguageCases(t *testing.T) {
+	if err := gocache.Setup(); err != nil {
+		t.Fatal(err)
+	}
 	agent := cases.Dial(startAgent(t, buildBinary(t), pythons.Newest(t)))
 	for _, file := range languageFiles {
 		runCases(t, agent, file)

@@ -27,7 +27,7 @@ var layers = [][]string{
 }
 
 // testOnly are packages that nothing but tests imports.
-var testOnly = []string{"protocol/jupyter/kernel/kerneltest", "internal/cases", "internal/endtoend", "internal/fakefirecracker", "internal/fakekernel", "internal/fixture",
+var testOnly = []string{"protocol/jupyter/kernel/kerneltest", "internal/cases", "internal/endtoend", "internal/fakefirecracker", "internal/fakekernel", "internal/fixture", "internal/gocache",
 	"internal/guest", "internal/guest/init",
 	"internal/layout", "internal/openapi", "internal/pythons", "internal/testagent"}
 

@@ -5,38 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("CELLARD_GO_CACHE") == "" {
-		// The standard library's build is kept between runs.
-		dir, err := filepath.Abs("../../.cache/go")
-		if err == nil {
-			err = os.MkdirAll(dir, 0o755)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Setenv("CELLARD_GO_CACHE", dir)
-	}
-	if tool, err := golang.NewFinder(golang.FinderOptions{}).Find(context.Background()); err == nil {
-		// No cell of a test has to wait for it.
-		err = golang.Warm(context.Background(), tool, func(string) {})
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	// No cell of a test has to wait for the build.
+	if err := gocache.Setup(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }
