@@ -79,14 +79,14 @@ file_bundle <- function(path) {
 
 file_value <- function(type, bytes) {
   if (type %in% BINARY) {
-    return(json(json_text(base64(bytes))))
+    return(json(paste0('"', base64(bytes), '"')))
   }
   text <- valid(bytes_text(bytes))
   if (type == "application/json" || grepl("[+]json$", type)) {
     text <- sub("^\ufeff", "", text)
     return(if (isTRUE(jsonlite::validate(text))) json(text))
   }
-  json(json_text(text))
+  to_json(text)
 }
 
 # is_regular tells a file whose reading ends. R itself doesn't tell a FIFO or a device

@@ -12,7 +12,6 @@ plots$size <- NULL # of the newest device
 
 setup_plots <- function() {
   plots$directory <- file.path(directory, "plots")
-  dir.create(plots$directory, mode = "0700")
   options(device = open_device)
   if (capabilities("cairo")) {
     options(bitmapType = "cairo")
@@ -43,6 +42,7 @@ open_device <- function(...) {
     grDevices::pdf(NULL) # nobody can be shown what a child draws
     return(invisible())
   }
+  dir.create(plots$directory, showWarnings = FALSE, recursive = TRUE, mode = "0700") # a cell may have removed it
   plots$devices <- plots$devices + 1L
   plots$size <- size <- plot_size()
   grDevices::png(page_pattern(plots$devices),

@@ -89,9 +89,21 @@ HTML_COLUMNS <- 20L
 # html_table is the beginning of a frame or matrix as HTML, with what R's format makes
 # of its cells.
 html_table <- function(value) {
-  rows <- nrow(value)
-  width <- ncol(value)
-  part <- as.data.frame(value[seq_len(min(rows, HTML_ROWS)), seq_len(min(width, HTML_COLUMNS)), drop = FALSE])
+  if (is.matrix(value)) {
+    rows <- dim(value)[[1L]]
+    width <- dim(value)[[2L]]
+    part <- as.data.frame(value[seq_len(min(rows, HTML_ROWS)), seq_len(min(width, HTML_COLUMNS)), drop = FALSE])
+  } else {
+    # As above: without the methods of the frame's own class.
+    rows <- .row_names_info(value, 2L)
+    names <- attr(value, "names")
+    width <- length(names)
+    shown <- seq_len(min(rows, HTML_ROWS))
+    columns <- lapply(unclass(value)[seq_len(min(width, HTML_COLUMNS))], function(column) {
+      if (is.null(dim(column))) column[shown] else column[shown, , drop = FALSE]
+    })
+    part <- structure(columns, names = names[seq_along(columns)], row.names = attr(value, "row.names")[shown], class = "data.frame")
+  }
   cells <- as.matrix(format.data.frame(part, trim = TRUE))
   labels <- if (is.matrix(value)) rownames(value) else if (.row_names_info(value, 1L) > 0L) rownames(part)
   more <- c(if (nrow(part) < rows) sprintf("%s rows", format(rows, big.mark = ",")), if (ncol(part) < width) sprintf("%d columns", width))

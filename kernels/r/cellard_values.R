@@ -61,7 +61,7 @@ mime_json <- function(type, value) {
   is_json <- type == "application/json" || grepl("[+]json$", type)
   if (is.raw(value)) {
     if (type %in% BINARY || startsWith(type, "image/") && type != "image/svg+xml") {
-      return(json_text(base64(value)))
+      return(json(paste0('"', base64(value), '"')))
     }
     value <- valid(bytes_text(value))
   }
@@ -71,7 +71,7 @@ mime_json <- function(type, value) {
     }
     return(to_json(value))
   }
-  json(json_text(paste(as.character(value), collapse = "\n")))
+  to_json(valid(paste(as.character(value), collapse = "\n")))
 }
 
 base64 <- function(bytes) gsub("[\r\n]", "", jsonlite::base64_enc(bytes))
@@ -142,6 +142,7 @@ print_text <- function(value) {
 }
 
 print_value <- function(value) {
+  session$depth <- sys.nframe() - 3L # the calls that come now are of the value's class
   if (isS4(value)) {
     methods::show(value)
   } else if (is_plain_frame(value) || is.matrix(value) && is.atomic(value) && !is.object(value)) {
