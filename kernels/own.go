@@ -43,6 +43,7 @@ func (c *Catalogue) makeRunners(o Options) []runner {
 		c.nodeRunner(o, node.TypeScript),
 		c.javaRunner(o),
 		c.goRunner(o),
+		c.bashRunner(o),
 		rRunner(o, c.settings),
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/kernels/bash"
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/kernels/java"
 	"github.com/cellard/cellard/kernels/node"
@@ -36,11 +37,16 @@ type ownKernel struct {
 // ownKernels are all kernels of our own.
 func ownKernels() []ownKernel {
 	return []ownKernel{
+		{name: "bash", display: "Bash (cellard)", start: startBash},
 		{name: node.JavaScript, display: "JavaScript (cellard)", start: startNode(node.JavaScript)},
 		{name: node.TypeScript, display: "TypeScript (cellard)", start: startNode(node.TypeScript)},
 		{name: "java", display: "Java (cellard)", start: startJava},
 		{name: "go", display: "Go (cellard)", start: startGo},
 	}
+}
+
+func startBash(interpreter string) (kernel.Language, error) {
+	return bash.New(bash.Options{Path: interpreter}), nil
 }
 
 func startNode(language string) func(string) (kernel.Language, error) {
@@ -164,7 +170,7 @@ func watchParent(ctx context.Context, cancel context.CancelCauseFunc) {
 func endAs(died *kernel.DiedError) int {
 	sig := died.Signal()
 	if sig == 0 {
-		if code := died.State.ExitCode(); code > 0 {
+		if code := died.ExitCode(); code > 0 {
 			return code
 		}
 		return 1 // it was not asked to end, whatever it says

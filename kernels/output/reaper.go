@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -77,6 +78,57 @@ func (r *Reaper) Wait(c *exec.Cmd) error {
 	return err
 }
 
+// Own keeps a process that is not a child yet, or was not started by Start, from being
+// waited for by the Reaper, so that WaitFor can tell how it ended.
+func (r *Reaper) Own(pid int) {
+	r.mu.Lock()
+	r.own[pid] = true
+	r.mu.Unlock()
+}
+
+// WaitFor waits for the end of a process that Own was told of, or one of Start's that
+// was released, and returns its status. Where that is another's to know it is 0.
+func (r *Reaper) WaitFor(pid int) (status unix.WaitStatus) {
+	awaitEnd(pid)
+	_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil)
+	r.mu.Lock()
+	delete(r.own, pid)
+	r.mu.Unlock()
+	return status
+}
+
+// awaitEnd waits until a process has ended, whose child it may be.
+func awaitEnd(pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err == unix.ESRCH {
+		return
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, true) // which lets the runtime's poller wait
+		f := os.NewFile(uintptr(fd), "pidfd")
+		defer f.Close()
+		var conn syscall.RawConn
+		if err == nil {
+			conn, err = f.SyscallConn()
+		}
+		if err == nil {
+			err = conn.Read(func(fd uintptr) bool {
+				n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+				return n > 0 || err != nil && err != unix.EINTR
+			})
+		}
+		if err == nil {
+			return
+		}
+	}
+	for { // Linux before 5.3
+		if p, ok := procfs.Read(pid); !ok || p.State == 'Z' || p.State == 'X' {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,15 +149,14 @@ func (r *Reaper) Close() {
 // Born are the processes that came from this one since a moment, but the spared. Those
 // that were started by Start are none of them.
 func (r *Reaper) Born(since procfs.Moment, spare func(pid int) bool) []procfs.Stat {
-	var born []procfs.Stat
+	family := procfs.Family(os.Getpid(), "")
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, p := range procfs.Family(os.Getpid(), "") {
-		if since.Before(p) && !r.own[p.PID] && (spare == nil || !spare(p.PID)) {
-			born = append(born, p)
-		}
+	family = slices.DeleteFunc(family, func(p procfs.Stat) bool { return !since.Before(p) || r.own[p.PID] })
+	r.mu.Unlock()
+	if spare != nil {
+		family = slices.DeleteFunc(family, func(p procfs.Stat) bool { return spare(p.PID) })
 	}
-	return born
+	return family
 }
 
 // The steps of End.

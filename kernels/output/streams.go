@@ -25,6 +25,7 @@ type Streams struct {
 	mu       sync.Mutex // held while text is handed on, which keeps its order
 	decoders [2]mime.Decoder
 	cell     *kernel.Cell
+	filter   func(text string, end bool) string
 }
 
 // NewStreams makes two pipes, and their writing ends for the process that is about to
@@ -52,6 +53,14 @@ func Follow(stdout, stderr *rawpipe.Pipe) *Streams {
 	s.wg.Add(1)
 	go s.pump()
 	return s
+}
+
+// FilterStderr has a function change the text of stderr on its way. It may hold back some
+// of it until it is called with end, which is at each Drain and SetCell.
+func (s *Streams) FilterStderr(f func(text string, end bool) string) {
+	s.mu.Lock()
+	s.filter = f
+	s.mu.Unlock()
 }
 
 func (s *Streams) pump() {
@@ -98,9 +107,7 @@ func (s *Streams) Drain() {
 func (s *Streams) drain() {
 	for i, p := range s.pipes {
 		s.give(i, p.Drain())
-		if s.cell != nil {
-			s.text(i, s.decoders[i].Flush())
-		}
+		s.text(i, s.decoders[i].Flush(), true)
 	}
 }
 
@@ -109,11 +116,13 @@ func (s *Streams) give(i int, b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	text := s.decoders[i].Write(b)
-	s.text(i, text)
+	s.text(i, s.decoders[i].Write(b), false)
 }
 
-func (s *Streams) text(i int, text string) {
+func (s *Streams) text(i int, text string, end bool) {
+	if i == 1 && s.filter != nil {
+		text = s.filter(text, end)
+	}
 	switch {
 	case s.cell == nil:
 	case i == 0:
