@@ -40,6 +40,7 @@ type Kernel struct {
 	o Options
 	p *process // nil before Info
 
+	closed  bool
 	version string
 	hello   chan struct{} // closed when Node has said its version
 	first   words         // what it printed before the first cell
@@ -306,11 +307,12 @@ func (k *Kernel) ask(ctx context.Context, cmd map[string]any, into any) error {
 	}
 }
 
-// Close is a kernel.Language's.
+// Close is a kernel.Language's. A second call does nothing.
 func (k *Kernel) Close() error {
-	if k.p == nil {
+	if k.p == nil || k.closed {
 		return nil
 	}
+	k.closed = true
 	k.mu.Lock()
 	for _, r := range k.cells {
 		r.stop() // a question that still waits

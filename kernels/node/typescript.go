@@ -61,7 +61,7 @@ func completeness(code string) kernel.Completeness {
 		return kernel.Completeness{Status: "complete"}
 	}
 	for _, m := range messages {
-		if strings.Contains(m.Text, "end of file") || strings.HasPrefix(m.Text, "Unterminated template") || strings.HasPrefix(m.Text, `Expected "*/"`) {
+		if strings.Contains(m.Text, "end of file") || strings.HasPrefix(m.Text, "Unterminated string literal") && strings.Count(code, "`")%2 == 1 || strings.HasPrefix(m.Text, `Expected "*/"`) {
 			last := code[strings.LastIndexByte(code, '\n')+1:]
 			indent := last[:len(last)-len(strings.TrimLeft(last, " \t"))]
 			if trimmed := strings.TrimRight(last, " \t"); strings.HasSuffix(trimmed, "{") || strings.HasSuffix(trimmed, "(") || strings.HasSuffix(trimmed, "[") {

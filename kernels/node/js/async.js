@@ -60,7 +60,10 @@ function install(main) {
     apply(tick, process, [() => cell.dead || as(cell, callback, undefined, args)]);
   }, tick);
 
-  redefine(main.Promise.prototype, 'then', dress(realm.then, main.Promise.prototype.then));
+  // The inspector waits for a cell by these, so they stay.
+  const then = dress(realm.then, main.Promise.prototype.then);
+  Object.defineProperty(main.Promise.prototype, 'then', { value: then, writable: false, configurable: false, enumerable: false });
+  Object.defineProperty(main.Promise.prototype, 'constructor', { writable: false, configurable: false });
 }
 
 // as runs a callback as a cell's; what it throws is that cell's.

@@ -50,6 +50,9 @@ function wrapEvents(EventEmitter) {
     if (state.current !== state.idle) Reflect.defineProperty(this, cellOf, { value: state.current, enumerable: false });
     return apply(init, this, [options]);
   }, init);
+  // The constructor calls it by call, which a cell can take from functions.
+  const own = EventEmitter.init;
+  Object.defineProperty(own, 'call', { value: (self, options) => apply(own, self, [options]) });
   EventEmitter.prototype.emit = dress(function (...args) {
     const cell = this[cellOf];
     const before = state.current;

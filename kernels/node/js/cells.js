@@ -13,6 +13,8 @@ const { closeSince, handles } = require('./handles.js');
 const { state } = realm;
 const { setImmediate } = require('node:timers');
 
+const prototypes = [main.Object.prototype, main.Array.prototype];
+
 class Cells {
   constructor(shared) {
     this.session = connect();
@@ -21,6 +23,7 @@ class Cells {
     this.kinds = new Map();
     this.positions = new Positions();
     state.idle = state.current = { id: 0, dead: false };
+    this.ended = 0; // the newest cell that was answered
     this.ending = []; // what is called as a cell ends
   }
 
@@ -41,6 +44,8 @@ class Cells {
       threads: [],
     };
     this.cell = state.running = state.current = cell;
+    this.newest = cell.id;
+    Atomics.store(this.shared, 1, cell.id);
     cell.before = handles();
     setImmediate(() => {
       try {
@@ -78,8 +83,8 @@ class Cells {
       awaitPromise: true,
     };
     // From here on the watching thread may terminate what runs.
-    Atomics.store(this.shared, 0, cell.id << 2);
-    this.session.post('Runtime.evaluate', options, (failed, answer) => {
+    while (Atomics.compareExchange(this.shared, 0, 0, cell.id << 2) !== 0) this.absorb();
+    this.post('Runtime.evaluate', options, (failed, answer) => {
       if (this.cell !== cell) return; // it has been given up
       const thrown = answer && answer.exceptionDetails;
       const clash = again && thrown && redeclared(thrown);
@@ -100,13 +105,13 @@ class Cells {
     const argument = exception.objectId ? { objectId: exception.objectId } : 'unserializableValue' in exception ? { unserializableValue: exception.unserializableValue } : { value: exception.value };
     cell.error = undefined;
     this.call('fail', argument);
-    this.session.post('Runtime.releaseObject', { objectId: exception.objectId || '' }, () => {});
+    this.post('Runtime.releaseObject', { objectId: exception.objectId || '' }, () => {});
     return cell.error || { name: 'Error', value: details.text, traceback: [] };
   }
 
   // call calls a function of $$cellard with a value that the inspector knows.
   call(name, argument) {
-    this.session.post('Runtime.callFunctionOn', {
+    this.post('Runtime.callFunctionOn', {
       functionDeclaration: `function(value) { $$cellard.${name}(value) }`,
       objectId: this.root(),
       arguments: [argument],
@@ -117,7 +122,7 @@ class Cells {
   // root is the inspector's id of the user's global object, to call functions on.
   root() {
     if (!this.rootId) {
-      this.session.post('Runtime.evaluate', { expression: 'globalThis', objectGroup: 'cellard' }, (_, answer) => {
+      this.post('Runtime.evaluate', { expression: 'globalThis', objectGroup: 'cellard' }, (_, answer) => {
         this.rootId = answer.result.objectId;
       });
     }
@@ -128,12 +133,39 @@ class Cells {
   // was to be stopped.
   leave(cell) {
     const run = cell.id << 2;
-    const word = Atomics.compareExchange(this.shared, 0, run, 0);
-    if (word === run || word === 0) return false;
-    while (Atomics.compareExchange(this.shared, 0, run | 1, 0) !== (run | 1)) {
-      this.session.post('Runtime.evaluate', { expression: '$$cellard.absorb()' }, () => {});
+    for (;;) {
+      const word = Atomics.load(this.shared, 0);
+      if (word === 0) return false; // it was not yet, or no longer, to be watched
+      if (word === run || word === (run | 1)) {
+        if (Atomics.compareExchange(this.shared, 0, word, 0) === word) return word !== run;
+      } else {
+        this.absorb();
+      }
     }
-    return true;
+  }
+
+  // absorb is where a termination that is on its way may come.
+  absorb() {
+    this.post('Runtime.evaluate', { expression: '$$cellard.absorb()' }, () => {});
+  }
+
+  // post is the session's. It writes its message as JSON in the user's realm, where
+  // toJSON may be anything: an evaluated cell has it back at its begin (mend).
+  post(method, params, answer) {
+    const hidden = [];
+    for (const owner of prototypes) {
+      const property = Reflect.getOwnPropertyDescriptor(owner, 'toJSON');
+      if (property && Reflect.deleteProperty(owner, 'toJSON')) hidden.push([owner, property]);
+    }
+    this.mend = () => {
+      for (const [owner, property] of hidden.splice(0)) Reflect.defineProperty(owner, 'toJSON', property);
+    };
+    if (hidden.length && params.replMode) params.expression = `$$cellard.mend();${params.expression}`;
+    try {
+      this.session.post(method, params, answer);
+    } finally {
+      this.mend();
+    }
   }
 
   // interrupt ends a cell that waits. One that computes does not come here: the
@@ -143,6 +175,11 @@ class Cells {
     if (cell && cell.id === id) {
       cell.stopped = true;
       this.end(cell, null);
+    } else if (id > this.ended) {
+      // What was to run it came before, and was terminated with a callback.
+      this.ended = id;
+      Atomics.store(this.shared, 1, id);
+      channel.send('x', id, JSON.stringify({ status: 'interrupted' }));
     }
   }
 
@@ -169,8 +206,9 @@ class Cells {
       cell.crashed = told;
       cell.dead = true;
       setImmediate(() => this.end(cell, null));
-    } else if (cell.id !== 0) {
-      channel.text('e', cell.id, `Uncaught error in a callback:\n${told.traceback.join('\n')}\n`);
+    } else {
+      // What no cell is known to have caused is told to the newest.
+      channel.text('e', cell.id || this.newest, `Uncaught error in a callback:\n${told.traceback.join('\n')}\n`);
     }
   }
 
@@ -183,14 +221,14 @@ class Cells {
       const match = /^ {4}at .*?(cell-\d+\.[jt]s):\d+:\d+\)?$/.exec(line);
       cell = (match && this.positions.cell(match[1])) || cell;
     }
-    if (!cell.dead) channel.text('e', cell.id, `Unhandled rejection of a promise:\n${told.traceback.join('\n')}\n`);
+    if (!cell.dead) channel.text('e', cell.id || this.newest, `Unhandled rejection of a promise:\n${told.traceback.join('\n')}\n`);
   }
 
   // tell describes an error where that can be stopped: it runs the user's code.
   tell(error) {
     this.untold = error;
     this.told = undefined;
-    this.session.post('Runtime.evaluate', { expression: '$$cellard.describe()', silent: true }, () => {});
+    this.post('Runtime.evaluate', { expression: '$$cellard.describe()', silent: true }, () => {});
     this.untold = undefined;
     return this.told || { name: 'Error', value: 'an error that can not be shown', traceback: ['an error that can not be shown'] };
   }
@@ -204,7 +242,11 @@ class Cells {
       closeSince(cell);
       // An answer to come for a cell that was given up would come when its promise is
       // collected: see realm.js on gate.
-      this.session.disconnect();
+      try {
+        this.session.disconnect();
+      } catch {
+        // It tells its callbacks by process.nextTick, which may be anything.
+      }
       this.session = connect();
       this.rootId = undefined;
     }
@@ -218,13 +260,23 @@ class Cells {
     else if (cell.exit !== undefined) {
       if (cell.exit !== 0) answer = { status: 'error', error: { name: 'ExitStatus', value: String(cell.exit), traceback: [`process.exit(${cell.exit})`] } };
     } else if (cell.crashed || error) answer = { status: 'error', error: cell.crashed || error };
+    this.ended = cell.id;
     channel.send('x', cell.id, JSON.stringify(answer));
   }
 }
 
+// connect makes a session. Its constructor in Node 20 iterates an array, whatever a cell
+// has made of that.
+const { iterator } = Symbol;
+const native = Reflect.getOwnPropertyDescriptor(main.Array.prototype, iterator);
 function connect() {
+  const found = Reflect.getOwnPropertyDescriptor(main.Array.prototype, iterator);
+  const changed = !found || found.value !== native.value;
+  if (changed) Reflect.defineProperty(main.Array.prototype, iterator, native);
   const session = new inspector.Session();
   session.connect();
+  if (changed && found) Reflect.defineProperty(main.Array.prototype, iterator, found);
+  else if (changed) Reflect.deleteProperty(main.Array.prototype, iterator);
   return session;
 }
 

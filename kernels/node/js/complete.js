@@ -22,12 +22,12 @@ function make(main, cells) {
   // look evaluates without side effects; undefined where that can't be.
   const look = (expression) => {
     let found;
-    cells.session.post('Runtime.evaluate', { expression, throwOnSideEffect: true, silent: true, timeout: 500, objectGroup: 'look' }, (failed, answer) => {
+    cells.post('Runtime.evaluate', { expression, throwOnSideEffect: true, silent: true, timeout: 500, objectGroup: 'look' }, (failed, answer) => {
       if (!failed && !answer.exceptionDetails) found = answer.result;
     });
     return found;
   };
-  const release = () => cells.session.post('Runtime.releaseObjectGroup', { objectGroup: 'look' }, () => {});
+  const release = () => cells.post('Runtime.releaseObjectGroup', { objectGroup: 'look' }, () => {});
 
   // members are the names of an object's properties, own ones first.
   const members = (object) => {
@@ -43,7 +43,7 @@ function make(main, cells) {
     }
     for (let depth = 0; id && depth < 20 && names.length < MATCHES; depth++) {
       let next;
-      cells.session.post('Runtime.getProperties', { objectId: id, ownProperties: true }, (failed, answer) => {
+      cells.post('Runtime.getProperties', { objectId: id, ownProperties: true }, (failed, answer) => {
         if (failed) return;
         for (const p of copied(answer.result)) {
           if (p.symbol || !/^[\p{ID_Start}$_]/u.test(p.name) || names.includes(p.name)) continue;
@@ -61,7 +61,7 @@ function make(main, cells) {
 
   const globals = () => {
     let lexical = [];
-    cells.session.post('Runtime.globalLexicalScopeNames', {}, (failed, answer) => {
+    cells.post('Runtime.globalLexicalScopeNames', {}, (failed, answer) => {
       if (!failed) lexical = copied(answer.names);
     });
     const own = members(look('globalThis'));

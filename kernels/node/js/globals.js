@@ -20,6 +20,7 @@ function install(main, cells) {
     gate: realm.gate,
     restore: realm.restore,
     iterate: realm.iterate,
+    mend: () => cells.mend(),
     absorb: () => realm.absorb(cells.shared),
     import: (specifier, options) => importer()(specifier, options),
     provides,

@@ -5,13 +5,13 @@ const { Worker } = require('node:worker_threads');
 const channel = require('./channel.js');
 const { Cells } = require('./cells.js');
 
-const shared = new Int32Array(new SharedArrayBuffer(4));
+const shared = new Int32Array(new SharedArrayBuffer(8));
 const worker = new Worker(require('source:watch.js'), {
   eval: true,
   stdin: false,
   execArgv: [],
   env: {},
-  workerData: { shared, patience: 40, again: 30, signal: 'SIGKILL' },
+  workerData: { shared, patience: 40, again: 30, asks: 6, lost: 1000, signal: 'SIGKILL' },
   resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 1 },
 });
 worker.unref();
@@ -45,6 +45,6 @@ function reply(message, make) {
 }
 
 channel.listen((message) => commands[message.op](message), () => process.reallyExit(0));
-worker.once('online', () => {
+worker.once('message', () => {
   channel.send('h', 0, JSON.stringify({ version: process.version }));
 });
