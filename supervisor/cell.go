@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -21,20 +22,21 @@ type task struct {
 // cell is the one that runs. Done is reply and idle, in either order.
 type cell struct {
 	task
-	msgID   string
-	timeout time.Duration // 0: none
-	sent    time.Time     // just before the send: no busy is older
-	busyBy  time.Time     // from when the deadline counts without a busy
-	due     time.Time     // the deadline, once it counts; zero before and without one
-	busy    bool
-	idle    bool
-	reply   *jupyter.ExecuteReply
-	settle  time.Time // when the other of reply and idle is asked after, and then given up
-	probe   string    // message id of that question
-	stop    *stop
-	born    procfs.Moment // processes after it are the cell's
-	asked   *jupyter.Header
-	ask     *question // an input_request that has not been taken yet
+	msgID    string
+	timeout  time.Duration // 0: none
+	sent     time.Time     // just before the send: no busy is older
+	busyBy   time.Time     // from when the deadline counts without a busy
+	due      time.Time     // the deadline, once it counts; zero before and without one
+	busy     bool
+	idle     bool
+	reply    *jupyter.ExecuteReply
+	restored *api.Lost // why the state is that from before the cell
+	settle   time.Time // when the other of reply and idle is asked after, and then given up
+	probe    string    // message id of that question
+	stop     *stop
+	born     procfs.Moment // processes after it are the cell's
+	asked    *jupyter.Header
+	ask      *question // an input_request that has not been taken yet
 
 	unspilled int64 // of the client's statistics, at the start
 }
@@ -147,6 +149,9 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 	case jupyter.Shell:
 		if m.Header.MsgType == "execute_reply" && c.reply == nil {
 			c.reply = decodeReply(m)
+			if s.k.launch.EndsChildren { // a kernel of our own, whose replies no cell writes
+				c.restored = restored(m)
+			}
 			if c.reply.ExecutionCount > 0 {
 				s.count = c.reply.ExecutionCount
 				c.e.Count(s.count)
@@ -163,6 +168,18 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 	if c.idle && c.reply != nil {
 		s.finish(c, false)
 	}
+}
+
+// restored is what a reply's metadata says of an interpreter that has ended under the
+// cell, and whose state another holds.
+func restored(m *jupyter.Message) *api.Lost {
+	var metadata struct {
+		Cellard struct {
+			Restored *api.Lost `json:"restored"`
+		} `json:"cellard"`
+	}
+	_ = json.Unmarshal(m.Metadata, &metadata) // what can't be read says nothing
+	return metadata.Cellard.Restored
 }
 
 // askAfter asks after the other of reply and idle with a kernel_info_request. What a
@@ -299,6 +316,9 @@ func (s *session) finish(c *cell, incomplete bool) {
 		s.stopped(c, &end, raised)
 	} else if aborted {
 		end.Error = &api.CellError{Name: "Aborted", Value: "the kernel did not run the cell"}
+	}
+	if c.restored != nil {
+		end.State, end.Lost = api.StateRestored, c.restored
 	}
 	if c.stop != nil && c.stop.why == whyShutdown {
 		end.Status, end.State, end.Lost = api.StatusLost, api.StateLost, shutdownLost()

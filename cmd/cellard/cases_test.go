@@ -26,7 +26,7 @@ var caseFiles = []string{"python.json", "python-more.json"}
 
 // languageFiles are those of the other languages, which scripts/setup-languages.sh sets
 // up: a machine that lacks one fails its cases.
-var languageFiles = []string{"r.json", "go.json"}
+var languageFiles = []string{"bash.json", "r.json", "go.json"}
 
 // TestCases runs every case on the binary as it is released, at both ends of the
 // range of ipykernels.

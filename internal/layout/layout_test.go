@@ -19,6 +19,8 @@ var layers = [][]string{
 	{"protocol/api", "protocol/zmtp", "mime", "internal/environ", "internal/procfs", "internal/rawpipe"},
 	{"protocol/jupyter"},
 	{"protocol/jupyter/kernel"},
+	{"kernels/output", "kernels/golang/wire", "kernels/golang/live/..."},
+	{"kernels/golang/host", "kernels/golang/compiler"},
 	{"store", "kernels/...", "client"},
 	{"execution"},
 	{"supervisor"},

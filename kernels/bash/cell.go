@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
 
@@ -80,10 +81,8 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 		return err
 	}
 	switch {
-	case restored && interrupted != nil:
-		return &kernel.Error{Name: "KernelDied", Value: "the cell did not stop, and its shell was killed: the variables are those from before it"}
 	case restored:
-		return &kernel.Error{Name: "KernelDied", Value: fmt.Sprintf("the cell's shell ended (%s): the variables are those from before it", howEnded(gone.status))}
+		return restoredError(gone, interrupted)
 	case interrupted != nil:
 		return &kernel.Error{Name: "Interrupted", Value: "the cell was interrupted"}
 	case end.bad == "cwd":
@@ -95,6 +94,24 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 		return &kernel.Error{Name: "ExitStatus", Value: strconv.Itoa(status)}
 	}
 	return nil
+}
+
+// restoredError is the error of a cell whose shell ended and whose copy has taken over.
+func restoredError(gone *goneError, interrupted error) error {
+	lost := &api.Lost{Reason: api.LostExit}
+	value := fmt.Sprintf("the cell's shell ended (%s)", howEnded(gone.status))
+	if gone.status.Signaled() {
+		name := unix.SignalName(gone.status.Signal())
+		lost.Reason, lost.Signal = api.LostSignal, &name
+	} else {
+		code := gone.status.ExitStatus()
+		lost.ExitCode = &code
+	}
+	if interrupted != nil {
+		lost.Reason, value = api.LostUnresponsive, "the cell did not stop, and its shell was killed"
+	}
+	lost.Message = value
+	return &kernel.Error{Name: "KernelDied", Value: value + ": the variables are those from before it", Restored: lost}
 }
 
 // given are a cell's variables and directory.

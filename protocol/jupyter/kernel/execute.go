@@ -127,7 +127,11 @@ func (s *server) fail(r request, e *Error, count int) {
 	s.publish(&r.Header, "error", jupyter.ErrorContent{EName: e.Name, EValue: e.Value, Traceback: traceback(e)}, false)
 	reply := errorReply(e, &count)
 	reply["user_expressions"], reply["payload"] = struct{}{}, []any{}
-	s.reply(r, "execute_reply", reply)
+	var metadata any
+	if e.Restored != nil {
+		metadata = map[string]any{"cellard": map[string]any{"restored": e.Restored}}
+	}
+	s.replyWith(r, "execute_reply", metadata, reply)
 }
 
 // abort answers the cells that wait without running them, as stop_on_error asks. What

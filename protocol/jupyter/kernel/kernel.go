@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
 
@@ -55,6 +56,10 @@ type Error struct {
 	Name      string
 	Value     string
 	Traceback []string
+	// Restored is set where the interpreter's process ended under the cell, which it tells
+	// the reason of, and another goes on with the state from before the cell. The agent
+	// learns it from the metadata of the reply: {"cellard":{"restored":{…}}}.
+	Restored *api.Lost
 }
 
 func (e *Error) Error() string { return e.Name + ": " + e.Value }

@@ -39,13 +39,18 @@ func (s *server) parse(channel jupyter.Channel, peer []byte, frames []*zmtp.Fram
 
 // frames makes a message's frames.
 func (s *server) frames(msgType string, parent *jupyter.Header, content any) [][]byte {
+	return s.framesWith(msgType, parent, nil, content)
+}
+
+func (s *server) framesWith(msgType string, parent *jupyter.Header, metadata, content any) [][]byte {
 	m := jupyter.Outgoing{
 		Header: jupyter.Header{
 			MsgID: rand.Text(), Session: s.session, Username: "kernel",
 			Date: time.Now().UTC().Format(dateFormat), MsgType: msgType, Version: jupyter.ProtocolVersion,
 		},
-		Parent:  parent,
-		Content: content,
+		Parent:   parent,
+		Metadata: metadata,
+		Content:  content,
 	}
 	frames, err := m.Encode(s.signer)
 	if err != nil {
@@ -60,11 +65,15 @@ func (s *server) frames(msgType string, parent *jupyter.Header, content any) [][
 
 // reply answers a request on the socket that it came from.
 func (s *server) reply(r request, msgType string, content any) {
+	s.replyWith(r, msgType, nil, content)
+}
+
+func (s *server) replyWith(r request, msgType string, metadata, content any) {
 	socket := s.shell
 	if r.Channel == jupyter.Control {
 		socket = s.control
 	}
-	frames := append(append([][]byte{}, r.Identities...), s.frames(msgType, &r.Header, content)...)
+	frames := append(append([][]byte{}, r.Identities...), s.framesWith(msgType, &r.Header, metadata, content)...)
 	if err := socket.SendTo(r.peer, frames...); err != nil {
 		s.log.Warn("a reply could not be sent", "type", msgType, "error", err)
 	}
