@@ -40,6 +40,33 @@ func parse(fs *flag.FlagSet, args []string, about string, maxArgs int) (code int
 	return 0, true
 }
 
+// parseMixed is parse for a command whose flags may also follow its arguments: each
+// argument goes to take, in order.
+func parseMixed(fs *flag.FlagSet, args []string, about string, take func(string) error) (code int, ok bool) {
+	for {
+		before := len(args)
+		if code, ok = parse(fs, args, about, before); !ok {
+			return code, false
+		}
+		ended := before > fs.NArg() && args[before-fs.NArg()-1] == "--"
+		args = fs.Args()
+		if len(args) == 0 {
+			return 0, true
+		}
+		n := 1
+		if ended {
+			n = len(args)
+		}
+		for _, a := range args[:n] {
+			if err := take(a); err != nil {
+				fmt.Fprintf(os.Stderr, "cellard %s: %v\n", fs.Name(), err)
+				return 2, false
+			}
+		}
+		args = args[n:]
+	}
+}
+
 func fromEnvironment(fs *flag.FlagSet) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -10,7 +10,7 @@ import (
 )
 
 // command is a subcommand. run returns the exit code: 0, 1 for what went wrong, 2
-// for what was asked wrongly.
+// for what was asked wrongly, and more where its help says so.
 type command struct {
 	name  string
 	about string // empty hides it from the help
@@ -20,7 +20,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"serve", "serve the host API", serve},
-		{"run", "run one cell and print what it puts out", runCell},
+		{"run", "run cells and show what they put out", runCell},
+		{"repl", "talk with a kernel", runRepl},
+		{"contexts", "list, restart, interrupt or delete contexts", contexts},
 		{"kernel", "run a Jupyter kernel of cellard's own", runKernel},
 		{"languages", "list the languages, or install some", languages},
 		{"version", "print the version", printVersion},

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
@@ -28,7 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("CELLARD_TEST_AS_MAIN") != "" || len(os.Args) > 1 && os.Args[1] == "keeper" {
 		main()
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"cellard": main})
 }
 
 // patience bounds what would else hang; nothing here takes nearly as long.
@@ -89,7 +91,7 @@ func TestUsage(t *testing.T) {
 		{args: "serve", env: "CELLARD_MAX_BODY=1x", code: 2, stderr: `CELLARD_MAX_BODY="1x": "1x" is no size`},
 		{args: "serve", env: "CELLARD_TCP_ANY=perhaps", code: 2, stderr: "CELLARD_TCP_ANY"},
 		{args: "run", code: 2, stderr: "there is no code"},
-		{args: "run -c 1 file", code: 2, stderr: "not both"},
+		{args: "run -c 1 file", code: 2, stderr: "no such file"},
 		{args: "run -c 1 --timeout -1s", code: 2, stderr: "must not be negative"},
 		{args: "run /nowhere/at/all", code: 2, stderr: "no such file"},
 	} {
@@ -398,9 +400,9 @@ func TestRun(t *testing.T) {
 		{[]string{"-c", "print('out')\n6*7"}, 0, "out\n42\n", ""},
 		{[]string{file}, 0, "from a file\n", ""},
 		{[]string{"-c", "import sys\nprint('e', file=sys.stderr)\n1/0"}, 1, "", "ZeroDivisionError"},
-		{[]string{"-c", "while True: pass", "--timeout", "300ms"}, 1, "", "the cell ended as timeout"},
-		{[]string{"-c", "1", "--language", "no-such-language"}, 1, "", "no-such-language"},
-		{[]string{"-c", "import os; os._exit(3)"}, 1, "", "the cell ended as lost"},
+		{[]string{"-c", "while True: pass", "--timeout", "300ms"}, exitTimeout, "", "the cell ended as timeout"},
+		{[]string{"-c", "1", "--language", "no-such-language"}, exitAgent, "", "no-such-language"},
+		{[]string{"-c", "import os; os._exit(3)"}, exitLost, "", "the cell ended as lost"},
 	} {
 		code, stdout, stderr := output(t, env, append(append([]string{"run"}, args...), c.args...)...)
 		if code != c.code || stdout != c.stdout || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
@@ -443,7 +445,7 @@ func TestRunInterrupted(t *testing.T) {
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	s.logged("in\n")
 	s.signal(syscall.SIGINT)
-	if code := s.end(); code != 1 || out.String() != "in\nout\n" || !strings.Contains(log.String(), "interrupted") {
+	if code := s.end(); code != exitInterrupted || out.String() != "in\nout\n" || !strings.Contains(log.String(), "interrupted") {
 		t.Errorf("code %d\nstdout %s\nstderr %s", code, &out, &log)
 	}
 }

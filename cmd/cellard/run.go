@@ -1,213 +1,183 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/protocol/api"
-	"github.com/cellard/cellard/supervisor"
 )
 
 const runHelp = `
-cellard run runs one cell in an agent of its own, and prints what it puts out as it
-comes, then the text of its value. It exits with 0 only if the cell ran well. The cell
-gets no input. What is too large to print lies in a file, which stays: its path is shown.
+cellard run runs cells, one after the other in one context, and shows what they put out as
+it comes: tables as tables, images in a terminal that can, or saved by --out-dir. Without
+--agent it runs them in an agent of its own. It stops at the first cell that is not ok, and
+exits with 0 only if all were: 1 the code raised, 2 the command is wrong, 3 the agent
+refused or could not be reached, 4 timeout, 5 lost, 130 interrupted. Ctrl-C interrupts the
+cell, once more leaves.
 
-Usage: cellard run [flags] -c CODE
-       cellard run [flags] FILE      (- is stdin)`
+Usage: cellard run [flags] [-c CODE | FILE | -] ...      (- is stdin)
+
+  cellard run -c 'x = 6 * 7' -c 'print(x)'
+  cellard run --language r analysis.R --out-dir charts
+  cellard run --agent unix:///run/cellard.sock --context analysis cell.py`
+
+// source is a cell to be run, and where it comes from.
+type source struct {
+	name string // -c, or a file's
+	code string
+}
+
+// runFlags are what cellard run was asked for.
+type runFlags struct {
+	call    *callFlags
+	sources []source
+	req     api.RunRequest
+	json    bool
+	outDir  string
+}
 
 // runCell is cellard run.
 func runCell(args []string) int {
 	fs := newFlags("run")
-	agent := newAgentFlags(fs, slog.LevelWarn)
-	var req api.RunRequest
-	timeout := time.Minute
-	fs.StringVar(&req.Code, "c", "", "`CODE` to run")
-	fs.StringVar(&req.Language, "language", "python", "`NAME` of a language or of an installed kernelspec")
-	fs.Func("timeout", "`TIME` that the cell may take; 0 for any (default 1m)", func(s string) (err error) {
-		timeout, err = time.ParseDuration(s)
+	f := &runFlags{call: newCallFlags(fs, true)}
+	var timeout = time.Minute
+	fs.Func("c", "`CODE` to run; may be repeated", func(s string) error {
+		f.sources = append(f.sources, source{"-c", s})
+		return nil
+	})
+	fs.StringVar(&f.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default: by the file's name, else python)")
+	fs.StringVar(&f.req.Context, "context", "", "`ID` of the context to run in (default: the language's own)")
+	fs.Func("timeout", "`TIME` that a cell may take; 0 for any (default 1m)", func(s string) (err error) {
+		if timeout, err = time.ParseDuration(s); err == nil && timeout < 0 {
+			err = errors.New("must not be negative")
+		}
 		return err
 	})
-	code, ok := parse(fs, args, runHelp, 1)
+	fs.Func("env", "`NAME=VALUE` for the cells' environment; may be repeated", func(s string) error {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return fmt.Errorf("%q: want NAME=VALUE", s)
+		}
+		if f.req.Env == nil {
+			f.req.Env = map[string]string{}
+		}
+		f.req.Env[k] = v
+		return nil
+	})
+	fs.BoolVar(&f.json, "json", false, "print each Execution as a line of JSON, and nothing else")
+	fs.StringVar(&f.outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
+	code, ok := parseMixed(fs, args, runHelp, func(arg string) error {
+		s := source{name: arg}
+		var err error
+		s.code, err = readCode(arg)
+		f.sources = append(f.sources, s)
+		if f.req.Language == "" && f.req.Context == "" {
+			f.req.Language = languageOf(arg)
+		}
+		return err
+	})
 	if !ok {
 		return code
 	}
-	var err error
-	switch {
-	case fs.NArg() == 1 && req.Code != "":
-		err = errors.New("give code with -c, or a file, not both")
-	case fs.NArg() == 1:
-		req.Code, err = readCode(fs.Arg(0))
-	case req.Code == "":
-		err = errors.New("there is no code: give it with -c, or name a file")
+	if len(f.sources) == 0 {
+		fmt.Fprintln(os.Stderr, "cellard run: there is no code: give it with -c, or name a file")
+		return exitUsage
 	}
-	if err == nil && timeout < 0 {
-		err = errors.New("--timeout must not be negative")
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
-		return 2
-	}
-	ms := timeout.Milliseconds()
-	if timeout > 0 && ms == 0 {
-		ms = 1
-	}
-	req.TimeoutMs = &ms
+	f.req.TimeoutMs = milliseconds(timeout)
+	return f.run()
+}
 
-	// The workspace's own place may be that of an agent that serves.
-	state, err := os.MkdirTemp("", "cellard-run-")
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
-		return 1
-	}
-	shown := &printer{}
-	defer func() {
-		if !shown.refs { // else their files stay, for whoever reads the paths
-			_ = os.RemoveAll(state)
-		}
-	}()
-	if err := os.Chmod(state, 0o755); err != nil { // the cells' user looks there
-		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
-		return 1
-	}
-	agent.o.StateDir = state
-	m, err := agent.manager(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: agent.logLevel})))
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
-		return 1
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	err = runIn(ctx, cancel, m, req, shown)
-	ctx, cancel = context.WithTimeout(ctx, stopTime)
-	defer cancel()
-	_ = m.Shutdown(ctx)
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
-		return 1
-	}
-	return 0
+// milliseconds rounds up, so that little is not none.
+func milliseconds(d time.Duration) *int64 {
+	ms := (d + time.Millisecond - 1).Milliseconds()
+	return &ms
 }
 
 func readCode(file string) (string, error) {
+	var b []byte
+	var err error
 	if file == "-" {
-		b, err := io.ReadAll(os.Stdin)
-		return string(b), err
+		b, err = io.ReadAll(os.Stdin)
+	} else {
+		b, err = os.ReadFile(file)
 	}
-	b, err := os.ReadFile(file)
 	return string(b), err
 }
 
-// runIn runs the cell and prints what comes of it. The first signal interrupts the
-// cell, the second gives up.
-func runIn(ctx context.Context, giveUp func(), m *supervisor.Manager, req api.RunRequest, shown *printer) error {
-	run, err := m.Run(req)
+func (f *runFlags) run() int {
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	c, err := f.call.open(ctx)
 	if err != nil {
-		return err
+		return fail("run", err)
 	}
-	defer run.Leave(false)
+	defer c.Close()
+	running := watchSignals(ctx, c, leave)
+	if err := c.ready(ctx, f.req.Context, f.req.Language); err != nil {
+		return fail("run", err)
+	}
+	p := newPrinter(c, f.outDir)
+	p.quiet = f.json
+	p.ask = stdinTerminal() && !f.json
+	for _, s := range f.sources {
+		req := f.req
+		req.Code = s.code
+		x, err := p.run(ctx, req, running)
+		if err != nil {
+			return fail("run", err)
+		}
+		if f.json {
+			if err := json.NewEncoder(os.Stdout).Encode(x); err != nil {
+				return fail("run", err)
+			}
+		} else {
+			p.ending("run", x)
+		}
+		if x.Status != api.StatusOK {
+			return exitOf(x.Status)
+		}
+	}
+	return exitOK
+}
+
+// current is the execution that signals are for; it holds an empty string between two.
+type current struct{ id atomic.Value }
+
+func (r *current) set(id string) { r.id.Store(id) }
+
+// watchSignals has the first signal interrupt the running cell, and the next one, or one
+// with none running, leave. It ends with ctx.
+func watchSignals(ctx context.Context, c *agentCall, leave func()) *current {
+	r := &current{}
+	r.set("")
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	over := make(chan struct{})
-	defer close(over)
 	go func() {
-		for first := true; ; first = false {
+		defer signal.Stop(signals)
+		told := ""
+		for {
 			select {
-			case <-signals:
-				if !first {
-					giveUp()
-					return
-				}
-				_, _ = m.InterruptExecution(run.ID())
-			case <-over:
+			case <-ctx.Done():
 				return
+			case <-signals:
 			}
+			id := r.id.Load().(string)
+			if id == "" || id == told {
+				leave()
+				continue
+			}
+			told = id
+			go func() { _, _ = c.InterruptExecution(ctx, id) }()
 		}
 	}()
-	events := run.Events(0)
-	for {
-		b, err := events.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return errors.New("the cell ended without saying how")
-		}
-		if err != nil {
-			return err
-		}
-		for line := range bytes.Lines(b) {
-			var ev api.Event
-			if err := json.Unmarshal(line, &ev); err != nil {
-				return err
-			}
-			if last, err := shown.show(ev); last {
-				return err
-			}
-		}
-	}
-}
-
-// printer prints what comes of a cell.
-type printer struct {
-	refs bool // a ref's path was printed
-}
-
-// show prints an event. It reports whether it was the last, and what the cell
-// failed with.
-func (p *printer) show(ev api.Event) (last bool, err error) {
-	switch ev.K {
-	case api.KindStdout:
-		_, _ = os.Stdout.WriteString(ev.Text)
-	case api.KindStderr:
-		_, _ = os.Stderr.WriteString(ev.Text)
-	case api.KindProgress:
-		fmt.Fprintln(os.Stderr, strings.TrimSuffix(ev.Text, "\n"))
-	case api.KindGap:
-		fmt.Fprintf(os.Stderr, "[%d events were lost: the cell put out too much at once]\n", ev.Missed)
-	case api.KindResult:
-		p.result(ev)
-	case api.KindError:
-		if ev.Err.Traceback != "" {
-			fmt.Fprintln(os.Stderr, ev.Err.Traceback)
-		} else {
-			fmt.Fprintf(os.Stderr, "%s: %s\n", ev.Err.Name, ev.Err.Value)
-		}
-	case api.KindFailure:
-		return true, ev.Failure
-	case api.KindExecution:
-		x := ev.Execution
-		switch {
-		case x.Status == api.StatusOK:
-			return true, nil
-		case x.Lost != nil:
-			return true, fmt.Errorf("the cell ended as %s: %s", x.Status, x.Lost.Message)
-		}
-		return true, fmt.Errorf("the cell ended as %s", x.Status)
-	}
-	return false, nil
-}
-
-// showResult prints a result's text, or what there is in place of one.
-func (p *printer) result(ev api.Event) {
-	var text string
-	if json.Unmarshal(ev.Data["text/plain"], &text) == nil {
-		fmt.Println(text)
-	} else if len(ev.Refs) == 0 {
-		for t := range ev.Data {
-			fmt.Printf("[%s]\n", t)
-		}
-	}
-	for t, ref := range ev.Refs {
-		p.refs = true
-		fmt.Printf("[%s, %d bytes: %s]\n", t, ref.Bytes, ref.Path)
-	}
+	return r
 }

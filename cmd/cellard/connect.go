@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/server"
+	"github.com/cellard/cellard/supervisor"
+)
+
+// callFlags are the flags of every command that calls an agent.
+type callFlags struct {
+	agent     string
+	tokenFile string
+	own       *agentFlags // of an agent in this process; nil where the command has none
+}
+
+func newCallFlags(fs *flag.FlagSet, own bool) *callFlags {
+	f := &callFlags{}
+	about := "the one on this machine's default socket"
+	if own {
+		about = "one of its own, which ends with the command"
+		f.own = newAgentFlags(fs, slog.LevelWarn)
+	}
+	fs.StringVar(&f.agent, "agent", "", "`URL` of the agent to call: unix:///PATH, vsock://CID:52, firecracker:///PATH/v.sock?port=52 or http://HOST:PORT (default: "+about+")")
+	if fs.Lookup("token-file") == nil {
+		fs.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the bearer token for --agent http://…; or "+tokenVariable)
+	}
+	return f
+}
+
+// agentCall is a client of an agent, and what goes with it.
+type agentCall struct {
+	*client.Client
+	ours bool            // the agent is of this process
+	keep bool            // files of the agent's stay: their paths were shown
+	stop func(keep bool) // ends an agent of this process
+}
+
+// Close drops the connections, and ends an agent of this process.
+func (c *agentCall) Close() {
+	c.Client.Close()
+	if c.stop != nil {
+		c.stop(c.keep)
+	}
+}
+
+// open makes the client that the flags describe, and the agent, where it is to be one
+// of this process. The caller closes it.
+func (f *callFlags) open(ctx context.Context) (*agentCall, error) {
+	token := os.Getenv(tokenVariable)
+	// The environment is inherited by what an agent of this process starts.
+	if err := os.Unsetenv(tokenVariable); err != nil {
+		return nil, err
+	}
+	var err error
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if f.tokenFile != "" {
+		if token, err = readToken(f.tokenFile, log); err != nil {
+			return nil, err
+		}
+	}
+	address := f.agent
+	if address == "" {
+		if f.own != nil {
+			return f.start(ctx)
+		}
+		for _, a := range defaultAddresses(false) {
+			if _, err := os.Stat(strings.TrimPrefix(a, "unix://")); err == nil {
+				address = a
+			}
+		}
+		if address == "" {
+			return nil, fmt.Errorf("no agent serves on %s; start one (cellard serve), or name one with --agent", strings.Join(defaultAddresses(false), ", "))
+		}
+	}
+	c, err := client.New(address, client.Options{Token: token, DialTimeout: 5 * time.Second})
+	if err != nil {
+		return nil, err
+	}
+	return &agentCall{Client: c}, nil
+}
+
+// start starts an agent in this process, on a socket that nobody else can reach.
+func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
+	// The workspace's own place may be that of an agent that serves.
+	state, err := os.MkdirTemp("", "cellard-run-")
+	if err != nil {
+		return nil, err
+	}
+	var m *supervisor.Manager
+	var s *server.Server
+	stop := func(keep bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+		defer cancel()
+		if m != nil {
+			_ = m.Shutdown(ctx)
+		}
+		if s != nil {
+			_ = s.Close()
+		}
+		if !keep { // else for whoever reads the paths
+			_ = os.RemoveAll(state)
+		}
+	}
+	defer func() {
+		if err != nil {
+			stop(false)
+		}
+	}()
+	if err := os.Chmod(state, 0o755); err != nil { // the cells' user looks there
+		return nil, err
+	}
+	f.own.o.StateDir = state
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: f.own.logLevel}))
+	if m, err = f.own.manager(log); err != nil {
+		return nil, err
+	}
+	socket := filepath.Join(f.own.o.RuntimeDir, "run.sock")
+	lo := server.ListenOptions{}
+	if _, ok := m.Boundary(); ok {
+		lo.CellUIDs = []int{m.CellUID()}
+	}
+	l, err := server.Listen("unix://"+socket, lo)
+	if err != nil {
+		return nil, err
+	}
+	s = server.New(server.Options{Manager: m, Version: versionString(), Logger: log, MaxBody: 1 << 30})
+	go func() { _ = s.Serve(l) }() // ends by Close
+	c, err := client.New("unix://"+socket, client.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &agentCall{Client: c, ours: true, stop: stop}, nil
+}
+
+// The exit codes of the commands that run cells: a different one for each status.
+const (
+	exitOK          = 0
+	exitError       = 1 // the code raised
+	exitUsage       = 2
+	exitAgent       = 3 // it refused, or could not be reached
+	exitTimeout     = 4
+	exitLost        = 5
+	exitInterrupted = 130 // as a shell has it
+)
+
+func exitOf(s api.Status) int {
+	switch s {
+	case api.StatusOK:
+		return exitOK
+	case api.StatusError:
+		return exitError
+	case api.StatusTimeout:
+		return exitTimeout
+	case api.StatusLost:
+		return exitLost
+	case api.StatusInterrupted:
+		return exitInterrupted
+	}
+	return exitAgent
+}
+
+// fail says what went wrong, and what to do.
+func fail(command string, err error) int {
+	var e *api.Error
+	if errors.As(err, &e) {
+		fmt.Fprintf(os.Stderr, "cellard %s: %s\n", command, e.Message)
+		if e.Hint != "" {
+			fmt.Fprintf(os.Stderr, "  %s\n", e.Hint)
+		}
+	} else {
+		fmt.Fprintf(os.Stderr, "cellard %s: %v\n", command, err)
+	}
+	return exitAgent
+}
+
+// languageOf is what a file's name says of its language.
+func languageOf(file string) string {
+	return map[string]string{".py": "python", ".r": "r", ".js": "javascript", ".mjs": "javascript", ".ts": "typescript", ".sh": "bash",
+		".bash": "bash", ".java": "java", ".jsh": "java", ".go": "go"}[strings.ToLower(filepath.Ext(file))]
+}
+
+// ready makes the context that a command runs its cells in, where it must: an agent of
+// this process has none yet, and makes but languages' own by itself.
+func (c *agentCall) ready(ctx context.Context, id, language string) error {
+	if !c.ours || id == "" || id == language {
+		return nil
+	}
+	if language == "" {
+		all, err := c.Languages(ctx)
+		if err != nil || slices.ContainsFunc(all, func(l api.Language) bool { return l.Name == id }) {
+			return err
+		}
+		language = "python"
+	}
+	_, err := c.CreateContext(ctx, api.ContextRequest{ID: id, Language: language})
+	return err
+}

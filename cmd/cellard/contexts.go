@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"text/tabwriter"
+)
+
+const contextsHelp = `
+cellard contexts shows an agent's contexts, and does something to one of them.
+
+Usage: cellard contexts [flags]                      list them
+       cellard contexts [flags] restart|interrupt|delete ID ...`
+
+// contexts is cellard contexts.
+func contexts(args []string) int {
+	fs := newFlags("contexts")
+	call := newCallFlags(fs, false)
+	var words []string
+	code, ok := parseMixed(fs, args, contextsHelp, func(arg string) error {
+		words = append(words, arg)
+		return nil
+	})
+	if !ok {
+		return code
+	}
+	verb := "list"
+	if len(words) > 0 {
+		verb, words = words[0], words[1:]
+	}
+	if (verb == "list") != (len(words) == 0) {
+		fmt.Fprintln(os.Stderr, "cellard contexts: restart, interrupt and delete take ids, list takes none")
+		return exitUsage
+	}
+	ctx := context.Background()
+	var do func(c *agentCall, id string) (string, error)
+	switch verb {
+	case "list":
+	case "restart":
+		do = func(c *agentCall, id string) (string, error) {
+			x, err := c.Restart(ctx, id)
+			return fmt.Sprintf("restarted, generation %d", x.Generation), err
+		}
+	case "interrupt":
+		do = func(c *agentCall, id string) (string, error) {
+			yes, err := c.Interrupt(ctx, id)
+			if !yes {
+				return "ran no cell", err
+			}
+			return "interrupted", err
+		}
+	case "delete":
+		do = func(c *agentCall, id string) (string, error) { return "deleted", c.DeleteContext(ctx, id) }
+	default:
+		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want list, restart, interrupt or delete\n", verb)
+		return exitUsage
+	}
+	c, err := call.open(ctx)
+	if err != nil {
+		return fail("contexts", err)
+	}
+	defer c.Close()
+	if do == nil {
+		return listContexts(ctx, c)
+	}
+	for _, id := range words {
+		said, err := do(c, id)
+		if err != nil {
+			return fail("contexts", err)
+		}
+		fmt.Printf("%s: %s\n", id, said)
+	}
+	return exitOK
+}
+
+func listContexts(ctx context.Context, c *agentCall) int {
+	list, err := c.Contexts(ctx)
+	if err != nil {
+		return fail("contexts", err)
+	}
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tLANGUAGE\tSTATE\tCELLS\tGENERATION\tPROCESS\tSTARTED\tKERNEL\tDIRECTORY")
+	for _, x := range list {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s %s\t%s\n", x.ID, x.Language, x.State, x.ExecutionCount, x.Generation, x.ProcessID,
+			x.StartedAt.Local().Format("2006-01-02 15:04:05"), cellText(x.Kernel.Name), cellText(x.Kernel.Version), cellText(x.Cwd))
+	}
+	_ = w.Flush()
+	return exitOK
+}

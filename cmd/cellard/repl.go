@@ -1,0 +1,299 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/peterh/liner"
+
+	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+const replHelp = `
+cellard repl is a conversation with a kernel: line editing, history, completion by Tab, and
+as many lines as the kernel says that a cell has. Without --agent it has an agent of its
+own. Ctrl-C interrupts a cell, or drops what is typed; Ctrl-D leaves.
+
+Usage: cellard repl [flags]
+
+  NAME? or ?NAME     what the kernel knows of NAME
+  :restart           a new kernel
+  :contexts          the agent's contexts
+  :help  :quit`
+
+// questionTime bounds a question to the kernel while the user waits to type on.
+const questionTime = 5 * time.Second
+
+// repl is a conversation.
+type repl struct {
+	agent    *agentCall
+	printer  *printer
+	lines    *liner.State
+	req      api.RunRequest
+	context  string // its id
+	running  *current
+	before   string // the lines of the cell so far
+	terminal bool
+}
+
+// runRepl is cellard repl.
+func runRepl(args []string) int {
+	fs := newFlags("repl")
+	call := newCallFlags(fs, true)
+	r := &repl{terminal: stdinTerminal()}
+	var outDir string
+	fs.StringVar(&r.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default python)")
+	fs.StringVar(&r.req.Context, "context", "", "`ID` of the context to be in (default: the language's own)")
+	fs.StringVar(&outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
+	if code, ok := parse(fs, args, replHelp, 0); !ok {
+		return code
+	}
+	r.req.TimeoutMs = milliseconds(0)
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	var err error
+	if r.agent, err = call.open(ctx); err != nil {
+		return fail("repl", err)
+	}
+	defer r.agent.Close()
+	r.running = watchSignals(ctx, r.agent, leave)
+	if err := r.agent.ready(ctx, r.req.Context, r.req.Language); err != nil {
+		return fail("repl", err)
+	}
+	r.printer = newPrinter(r.agent, outDir)
+	r.printer.ask = true
+	// A cell of nothing starts the language's own context, and tells which it is.
+	hello := r.req
+	hello.Code = ""
+	x, err := r.agent.Run(ctx, hello)
+	if err != nil {
+		return fail("repl", err)
+	}
+	r.context = x.ContextID
+	return r.loop(ctx)
+}
+
+func (r *repl) loop(ctx context.Context) int {
+	if c, err := r.agent.Context(ctx, r.context); err == nil && r.terminal {
+		fmt.Printf("%s %s, context %s; :help tells more\n", cellText(c.Kernel.Name), cellText(c.Kernel.Version), c.ID)
+	}
+	// The editor's mode of the terminal would hold while cells run: no Ctrl-C, no echo.
+	cooked, cookedErr := liner.TerminalMode()
+	r.lines = liner.NewLiner()
+	defer r.lines.Close()
+	raw, rawErr := liner.TerminalMode()
+	mode := func(m liner.ModeApplier) {
+		if cookedErr == nil && rawErr == nil {
+			_ = m.ApplyMode()
+		}
+	}
+	r.lines.SetCtrlCAborts(true)
+	r.lines.SetMultiLineMode(true)
+	r.lines.SetTabCompletionStyle(liner.TabPrints)
+	r.lines.SetWordCompleter(func(line string, pos int) (string, []string, string) { return r.complete(ctx, line, pos) })
+	defer r.history()()
+	for n := 1; ctx.Err() == nil; n++ {
+		mode(raw)
+		code, err := r.read(ctx, n)
+		mode(cooked)
+		switch {
+		case errors.Is(err, liner.ErrPromptAborted):
+			n--
+			continue
+		case errors.Is(err, io.EOF):
+			if r.terminal {
+				fmt.Println()
+			}
+			return exitOK
+		case err != nil:
+			return fail("repl", err)
+		}
+		if strings.TrimSpace(code) == "" {
+			n--
+			continue
+		}
+		if r.terminal {
+			r.lines.AppendHistory(strings.TrimRight(code, "\n"))
+		}
+		if done, quit := r.command(ctx, code); quit {
+			return exitOK
+		} else if done {
+			n--
+			continue
+		}
+		req := r.req
+		req.Code = code
+		x, err := r.printer.run(ctx, req, r.running)
+		if err != nil {
+			if code := fail("repl", err); ctx.Err() != nil || !refused(err) {
+				return code
+			}
+			continue
+		}
+		r.printer.ending("repl", x)
+	}
+	return exitInterrupted
+}
+
+// refused tells that the agent is there, and only didn't want that.
+func refused(err error) bool {
+	var e *api.Error
+	return errors.As(err, &e)
+}
+
+// read reads a cell: lines until the kernel says that it is whole. Of what it can't tell
+// an empty line is the end.
+func (r *repl) read(ctx context.Context, n int) (string, error) {
+	r.before = ""
+	prompt, indent := fmt.Sprintf("[%d]> ", n), ""
+	for {
+		line, err := r.lines.PromptWithSuggestion(r.prompt(prompt), indent, -1)
+		if err != nil {
+			if errors.Is(err, io.EOF) && r.before != "" {
+				return r.before, nil
+			}
+			return "", err
+		}
+		if r.before == "" && isCommand(line) {
+			return line, nil
+		}
+		r.before += line + "\n"
+		if strings.TrimSpace(r.before) == "" {
+			return "", nil
+		}
+		q, cancel := context.WithTimeout(ctx, questionTime)
+		whole, err := r.agent.IsComplete(q, r.context, r.before)
+		cancel()
+		if err != nil {
+			whole = client.Completeness{Status: "unknown"}
+		}
+		if whole.Status != "incomplete" {
+			return r.before, nil
+		}
+		prompt, indent = strings.Repeat(".", len(prompt)-2)+"> ", whole.Indent
+		if !r.terminal {
+			indent = ""
+		}
+	}
+}
+
+// prompt is empty where nobody reads it.
+func (r *repl) prompt(s string) string {
+	if !r.terminal {
+		return ""
+	}
+	return s
+}
+
+func isCommand(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, ":") || strings.HasPrefix(line, "?") || strings.HasSuffix(line, "?") && !strings.ContainsAny(line, " \"'`")
+}
+
+// command does what is no cell. done tells that it was none, quit that it is the end.
+func (r *repl) command(ctx context.Context, code string) (done, quit bool) {
+	line := strings.TrimSpace(code)
+	if !isCommand(line) || strings.Contains(line, "\n") {
+		return false, false
+	}
+	switch line {
+	case ":quit", ":q", ":exit":
+		return true, true
+	case ":help", "?":
+		fmt.Println(strings.TrimSpace(replHelp))
+	case ":restart":
+		if x, err := r.agent.Restart(ctx, r.context); err != nil {
+			fail("repl", err)
+		} else {
+			fmt.Printf("a new kernel, generation %d\n", x.Generation)
+		}
+	case ":contexts":
+		listContexts(ctx, r.agent)
+	default:
+		if strings.HasPrefix(line, ":") {
+			fmt.Fprintf(os.Stderr, "there is no %s; :help tells what there is\n", line)
+			return true, false
+		}
+		r.inspect(ctx, strings.Trim(line, "? "))
+	}
+	return true, false
+}
+
+func (r *repl) inspect(ctx context.Context, name string) {
+	q, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	x, err := r.agent.Inspect(q, r.context, api.CompleteRequest{Code: name})
+	var text string
+	if err != nil {
+		fail("repl", err)
+	} else if !x.Found || json.Unmarshal(x.Data["text/plain"], &text) != nil {
+		fmt.Printf("nothing is known of %s\n", name)
+	} else {
+		fmt.Println(strings.TrimRight(text, "\n"))
+	}
+}
+
+// complete asks the kernel how the line could go on; pos counts runes.
+func (r *repl) complete(ctx context.Context, line string, pos int) (head string, words []string, tail string) {
+	runes := []rune(line)
+	if pos > len(runes) {
+		pos = len(runes)
+	}
+	if strings.TrimSpace(string(runes[:pos])) == "" {
+		return string(runes[:pos]), []string{"    "}, string(runes[pos:]) // Tab indents
+	}
+	offset := utf8.RuneCountInString(r.before)
+	cursor := offset + pos
+	q, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	x, err := r.agent.Complete(q, r.context, api.CompleteRequest{Code: r.before + line, Cursor: &cursor})
+	from, to := x.CursorStart-offset, x.CursorEnd-offset
+	if err != nil || from < 0 || from > pos || to < pos || to > len(runes) {
+		return string(runes[:pos]), nil, string(runes[pos:])
+	}
+	for _, m := range x.Matches[:min(len(x.Matches), 200)] {
+		words = append(words, cellText(m))
+	}
+	return string(runes[:from]), words, string(runes[to:])
+}
+
+// history reads what was typed before, and returns what writes it down again.
+func (r *repl) history() (save func()) {
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return func() {}
+		}
+		dir = filepath.Join(home, ".local", "state")
+	}
+	file := filepath.Join(dir, "cellard", "history-"+cmp.Or(r.req.Language, "python"))
+	if !r.terminal {
+		return func() {}
+	}
+	if f, err := os.Open(file); err == nil {
+		_, _ = r.lines.ReadHistory(io.LimitReader(f, 4<<20))
+		f.Close()
+	}
+	return func() {
+		if os.MkdirAll(filepath.Dir(file), 0o700) != nil {
+			return
+		}
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		_, _ = r.lines.WriteHistory(f)
+	}
+}

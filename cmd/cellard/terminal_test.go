@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/pythons"
+	"github.com/cellard/cellard/mime"
+)
+
+// terminal is a pseudoterminal with a command in it.
+type terminal struct {
+	*served
+	master *os.File
+	read   chan struct{}
+}
+
+func startTerminal(t *testing.T, env []string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: 120})
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cellard(t, env, args...)
+	c.Stdin, c.Stdout, c.Stderr = slave, slave, slave
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	x := &terminal{served: &served{t: t, c: c, log: &fixture.Buffer{}, ended: make(chan error, 1)}, master: master, read: make(chan struct{})}
+	go func() { x.ended <- c.Wait() }()
+	go func() {
+		defer close(x.read)
+		for b := make([]byte, 4096); ; {
+			n, err := master.Read(b)
+			_, _ = x.log.Write(b[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-x.read
+		master.Close()
+		if t.Failed() {
+			t.Logf("the terminal:\n%q", x.log)
+		}
+	})
+	return x
+}
+
+func (x *terminal) typed(s string) {
+	x.t.Helper()
+	if _, err := x.master.WriteString(s); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func terminalEnv(t *testing.T) []string {
+	return []string{"CELLARD_PYTHON=" + pythons.Newest(t), "TERM=xterm", "CELLARD_WORKSPACE=" + fixture.Dir(t, 0o777),
+		"CELLARD_RUNTIME_DIR=" + fixture.Dir(t, 0o711), "TMPDIR=" + fixture.Dir(t, 0o755), "HOME=" + fixture.Dir(t, 0o755)}
+}
+
+// A conversation in a terminal: completion, lines that belong together, input, an
+// interrupt, an end.
+func TestReplInTerminal(t *testing.T) {
+	env := terminalEnv(t)
+	x := startTerminal(t, env, "repl")
+	x.logged(`ipython [0-9.]+, context python`)
+	x.logged(`\[1\]> `)
+	x.typed("import os.path\r")
+	x.logged(`\[2\]> `)
+	x.typed("os.path.basena\t")
+	x.logged(`os\.path\.basename`)
+	x.typed("('/a/b')\r")
+	x.logged(`'b'`)
+	x.logged(`\[3\]> `)
+	x.typed("for i in range(2):\r")
+	x.logged(`\.\.\.> `)
+	x.typed("print('line', i * 100)\r\r")
+	x.logged(`line 100`)
+	x.logged(`\[4\]> `)
+	x.typed("input('name? ') * 2\r")
+	x.logged(`\nname\? `)
+	x.typed("Ada\r")
+	x.logged(`'AdaAda'`)
+	x.logged(`\[5\]> `)
+	x.typed("import time; print('be' + 'gun'); time.sleep(1000)\r")
+	x.logged(`begun`)
+	x.typed("\x03")
+	x.logged(`KeyboardInterrupt`)
+	x.logged(`\[6\]> `)
+	x.typed("half of a li\x03")
+	x.typed("'still ' + 'here'\r")
+	x.logged(`'still here'`)
+	x.logged(`\[7\]> `)
+	x.typed("\x04")
+	if code := x.end(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+	file := filepath.Join(strings.TrimPrefix(env[5], "HOME="), ".local/state/cellard/history-python")
+	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "'still ' + 'here'\n") {
+		t.Errorf("history: %q %v", b, err)
+	}
+}
+
+// A cell that will not end is left by a second Ctrl-C.
+func TestRunIsLeft(t *testing.T) {
+	x := startTerminal(t, terminalEnv(t), "run", "--interrupt-grace", "10m", "-c",
+		"print('in', flush=True)\nsum(range(10**14))") // which looks for no signal
+	x.logged(`in\r\n`)
+	x.typed("\x03")
+	x.logged(`\^C`)
+	time.Sleep(100 * time.Millisecond) // two at once are one signal
+	x.typed("\x03")
+	if code := x.end(); code != exitAgent || !strings.Contains(x.log.String(), "left;") {
+		t.Errorf("code %d", code)
+	}
+}
+
+// An image in a terminal that can show it.
+func TestImagesInTerminal(t *testing.T) {
+	const code = "from IPython.display import display\ndisplay({'image/png': 'AAAA' * 2000}, raw=True)"
+	png := bytes.Repeat([]byte{0, 0, 0}, 2000)
+	x := startTerminal(t, append(terminalEnv(t), "KITTY_WINDOW_ID=1"), "run", "-c", code)
+	if code := x.end(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+	<-x.read
+	var got strings.Builder
+	for _, m := range regexp.MustCompile("\x1b_G[^;]*;([^\x1b]*)\x1b\\\\").FindAllStringSubmatch(x.log.String(), -1) {
+		got.WriteString(m[1])
+	}
+	if b, err := base64.StdEncoding.DecodeString(got.String()); err != nil || !bytes.Equal(b, png) {
+		t.Errorf("kitty: %d bytes, %v", len(b), err)
+	}
+	var b bytes.Buffer
+	if !iterm(&b, "image/png", png) || !strings.HasPrefix(b.String(), "\x1b]1337;File=inline=1;size=6000:AAAA") || kitty(&b, "image/jpeg", png) {
+		t.Errorf("%.100q", b.String())
+	}
+	for env, want := range map[string]bool{"TERM=xterm-kitty": true, "TERM_PROGRAM=iTerm.app": true, "TERM=xterm": false, "TMUX=x": false} {
+		k, v, _ := strings.Cut(env, "=")
+		if got := terminalGraphics(func(n string) string { return map[string]string{k: v}[n] }); (got != nil) != want {
+			t.Errorf("%s: %v", env, got != nil)
+		}
+	}
+}
+
+func TestDrawTable(t *testing.T) {
+	var table mime.Table
+	err := json.Unmarshal([]byte(`{"columns":["name","日本","n"],"types":["string","string","integer"],
+		"rows":[["a\tb","漢字",1],["long `+strings.Repeat("x", 100)+`",null,22]],"index":[["k",1],["k",2]],"rowCount":5,"truncated":true}`), &table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "" +
+		"       name                                      日本   n\n" +
+		"─────  ────────────────────────────────────────  ────  ──\n" +
+		"k / 1  a b                                       漢字   1\n" +
+		"k / 2  long " + strings.Repeat("x", 34) + "…  –     22\n" +
+		"… 5 rows in all\n"
+	if got := drawTable(table, 100); got != want {
+		t.Errorf("drawn as\n%s\nwanted\n%s", got, want)
+	}
+	if got := drawTable(table, 30); !strings.Contains(got, "… 5 rows in all, 3 more columns\n") {
+		t.Errorf("drawn narrow as\n%s", got)
+	}
+	// Rows that are shorter than the columns, and no columns at all.
+	drawTable(mime.Table{Columns: []string{"a", "b"}, Rows: [][]any{{1.0}}, RowCount: 1}, 80)
+	drawTable(mime.Table{Rows: [][]any{{}}, RowCount: 1}, 80)
+}
