@@ -26,7 +26,7 @@ var caseFiles = []string{"python.json", "python-more.json"}
 
 // languageFiles are those of the other languages, which scripts/setup-languages.sh sets
 // up: a machine that lacks one fails its cases.
-var languageFiles = []string{"bash.json", "r.json", "go.json"}
+var languageFiles = []string{"bash.json", "r.json", "go.json", "javascript.json", "typescript.json"}
 
 // TestCases runs every case on the binary as it is released, at both ends of the
 // range of ipykernels.
@@ -46,6 +46,9 @@ func TestCases(t *testing.T) {
 func TestLanguageCases(t *testing.T) {
 	if err := gocache.Setup(); err != nil {
 		t.Fatal(err)
+	}
+	if node := os.Getenv("CELLARD_TEST_NODE"); node != "" {
+		t.Setenv("CELLARD_NODE", node)
 	}
 	agent := cases.Dial(startAgent(t, buildBinary(t), pythons.Newest(t)))
 	for _, file := range languageFiles {
