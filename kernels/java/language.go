@@ -65,8 +65,8 @@ func New(o Options) *Language {
 
 var _ kernel.Language = (*Language)(nil)
 
-// Info starts the virtual machine, and returns when it has said its version: it makes
-// itself ready for the first cell meanwhile.
+// Info starts the virtual machine, and returns when it can run cells and has said its
+// version: what that takes is not to count towards a cell's deadline.
 func (l *Language) Info() (jupyter.KernelInfo, error) {
 	if l.m == nil {
 		if err := l.start(); err != nil {

@@ -44,7 +44,7 @@ const (
 
 const (
 	// maxFrame bounds a frame; Java holds to it too (Wire.MAX).
-	maxFrame = 96 << 20
+	maxFrame = 64 << 20
 	// maxItems bounds the counts in a frame.
 	maxItems = 10_000
 )

@@ -4,6 +4,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.Collectors;
+import jdk.jshell.Snippet;
 import jdk.jshell.SourceCodeAnalysis;
 import jdk.jshell.SourceCodeAnalysis.Completeness;
 import jdk.jshell.SourceCodeAnalysis.CompletionInfo;
@@ -71,12 +72,21 @@ final class Assist {
                 return;
             }
             String remaining = info.remaining() == null ? "" : info.remaining();
+            if (c != Completeness.EMPTY && isErroneous(rest.substring(0, Math.max(0, rest.length() - remaining.length())))) {
+                boolean more = c == Completeness.CONSIDERED_INCOMPLETE;
+                out.text(more ? "incomplete" : "invalid").text(more ? indent(code) : "");
+                return;
+            }
             if (c == Completeness.EMPTY || remaining.isBlank() || remaining.length() >= rest.length()) {
                 out.text("complete").text("");
                 return;
             }
             rest = remaining;
         }
+    }
+
+    private boolean isErroneous(String source) {
+        return analysis.sourceToSnippets(source).stream().anyMatch(s -> s.kind() == Snippet.Kind.ERRONEOUS);
     }
 
     private static String indent(String code) {

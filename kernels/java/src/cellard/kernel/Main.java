@@ -33,7 +33,6 @@ public final class Main {
     /** Starts with the paths that requests come from and answers go to. */
     public static void main(String[] args) throws Exception {
         Wire wire = new Wire(new FileInputStream(args[0]), new FileOutputStream(args[1]));
-        wire.send(new Wire.Builder('V').text(System.getProperty("java.version")).text(System.getProperty("java.vm.name")));
         new Main(wire).run();
     }
 
@@ -56,6 +55,8 @@ public final class Main {
         assist = new Assist(session.shell().sourceCodeAnalysis());
         environment = new Environment(calls);
         Stopper.stops(session);
+        // Only now: what the start takes is not a cell's time.
+        wire.send(new Wire.Builder('V').text(System.getProperty("java.version")).text(System.getProperty("java.vm.name")));
         while (true) {
             Request request = requests.take();
             try {

@@ -18,7 +18,7 @@ final class Splitter {
         final boolean block;
         /** It is known to be a statement, or an expression whose value nobody asked for. */
         final boolean statement;
-        /** The syntax is such that it can't be run. */
+        /** The syntax may be such that it can't be run. */
         final boolean broken;
 
         Piece(String source, int offset, boolean block, boolean statement, boolean broken) {
@@ -60,6 +60,7 @@ final class Splitter {
                 length = rest.length();
             }
             boolean broken = info.completeness() == SourceCodeAnalysis.Completeness.DEFINITELY_INCOMPLETE
+                    || info.completeness() == SourceCodeAnalysis.Completeness.CONSIDERED_INCOMPLETE
                     || info.completeness() == SourceCodeAnalysis.Completeness.UNKNOWN;
             int end = broken ? code.length() : at + length;
             String source = code.substring(at, end);

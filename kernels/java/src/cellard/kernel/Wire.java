@@ -16,7 +16,7 @@ import java.nio.charset.StandardCharsets;
  */
 final class Wire {
     /** What a frame may hold, in bytes; the other end refuses more. */
-    static final int MAX = 96 << 20;
+    static final int MAX = 64 << 20;
     /** What one frame of text holds at most. */
     private static final int TEXT = 64 << 10;
 
