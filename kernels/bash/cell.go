@@ -71,6 +71,7 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 	interrupted := context.Cause(ctx)
 	if interrupted != nil {
 		k.endChildren(born)
+		k.dropAnswers()
 	}
 	r.closeEnds()
 	r.streams.Drain()

@@ -380,6 +380,11 @@ func TestDisplay(t *testing.T) {
 	s.fails("ExitStatus", "2", "display")
 	s.stopped("Interrupted", "sleep 300 | display - text/html", "")
 	s.ok("echo '{\"a\": 1}' > x.json; (display x.json)", "")
+	for range 50 {
+		if d := s.run("echo x | display - text/html"); d.err != nil || len(d.Shown("display_data")) != 1 {
+			t.Errorf("%v", d)
+		}
+	}
 }
 
 func TestQuestions(t *testing.T) {

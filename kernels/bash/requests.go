@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cellard/cellard/kernels/output"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
@@ -61,7 +63,7 @@ func (k *Kernel) request(f []string) {
 	r := k.cells[n]
 	k.mu.Unlock()
 	if err1 != nil || err2 != nil || r == nil || r.cell == nil || !descends(pid) {
-		if f[0] == "display" {
+		if f[0] == "display" && err2 == nil && alive(pid) {
 			k.answer(errors.New("the cell that shows it is long over"))
 		}
 		return
@@ -89,6 +91,26 @@ func (k *Kernel) answer(err error) {
 		line = strings.Join(strings.Fields(fmt.Sprintf("%.1000v", err)), " ")
 	}
 	_, _ = k.shell.answers.WriteString(line + "\n")
+}
+
+// dropAnswers takes back what nobody has read: who asked has been stopped.
+func (k *Kernel) dropAnswers() {
+	conn, err := k.shell.stale.SyscallConn()
+	if err != nil {
+		return
+	}
+	var b [maxRequest]byte
+	_ = conn.Control(func(fd uintptr) {
+		for {
+			left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+			if err != nil || left == 0 {
+				return
+			}
+			if n, err := unix.Read(int(fd), b[:min(left, len(b))]); err != nil || n == 0 {
+				return
+			}
+		}
+	})
 }
 
 // bundle is what display shows: a file, or what a process reads as its stdin.

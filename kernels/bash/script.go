@@ -69,7 +69,8 @@ __cellard_pid=$BASHPID __cellard_atexit= __cellard_x=$__cellard_s __cellard_xf=$
 // functionsText has the functions that cells see. A cell's own EXIT trap is kept beside
 // ours: it is run when the cell exits the shell. A function that takes a DEBUG, ERR or RETURN
 // trap away gets it back when it returns, so these become one that does nothing (noTrap).
-// Nothing may follow the builtin: it would be traced. read tells the kernel of its prompt,
+// Nothing may follow the builtin: it would be traced. display leaves its stdin where the
+// kernel reads it. read tells the kernel of its prompt,
 // which bash itself shows only on a terminal.
 const functionsText = `__cellard_return() { \builtin return "$__cellard_s"; }
 trap() {
@@ -111,7 +112,7 @@ display() {
     \builtin return 1
   fi
   \builtin printf '\1display\0%s\0%s\0%s\0%s\0\2' "$__cellard_n" "$BASHPID" "$1" "${2-}" >@requests
-  IFS= \builtin read -r __cellard_r <@answers || \builtin return 1
+  IFS= \builtin read -r -u 61 __cellard_r 61<@answers || \builtin return 1
   [[ $__cellard_r == ok ]] && \builtin return 0
   \builtin printf 'display: %s\n' "$__cellard_r" >&2
   \builtin return 1
