@@ -242,6 +242,9 @@ func (k *kernel) interrupt(since procfs.Moment) error {
 // signalFamily signals the processes of the kernel's that were born since; with helpers
 // also those that are part of the kernel (a wrapper's child).
 func (k *kernel) signalFamily(sig syscall.Signal, since procfs.Moment, helpers bool) {
+	if k.launch.EndsChildren && !helpers {
+		return // its interrupt does that, and knows which of them are part of it
+	}
 	for _, s := range procfs.Family(k.Pid(), k.mark) {
 		start, helper := k.helpers[s.PID]
 		helper = helper && start == s.Start
