@@ -26,7 +26,7 @@ var caseFiles = []string{"python.json", "python-more.json"}
 
 // languageFiles are those of the other languages, which scripts/setup-languages.sh sets
 // up: a machine that lacks one fails its cases.
-var languageFiles = []string{"bash.json", "r.json", "go.json", "javascript.json", "typescript.json", "java.json"}
+var languageFiles = []string{"languages.json", "bash.json", "r.json", "go.json", "javascript.json", "typescript.json", "java.json"}
 
 // TestCases runs every case on the binary as it is released, at both ends of the
 // range of ipykernels.
