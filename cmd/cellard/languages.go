@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,10 +73,7 @@ func installLanguages(ctx context.Context, c *kernels.Catalogue, names []string,
 	for _, name := range names {
 		tell := func(text string) { fmt.Fprintf(w, "%s: %s\n", name, text) }
 		if err := installLanguage(ctx, c, name, tell); err != nil {
-			tell(err.Error())
-			if failure := (*api.Error)(nil); errors.As(err, &failure) && failure.Hint != "" {
-				tell(failure.Hint)
-			}
+			tell(err.Error()) // with its hint
 			code = 1
 		}
 	}
