@@ -57,6 +57,9 @@ _KERNELS = (_OURS, _directory(IPython), _directory(ipykernel))
 _MACHINERY = _KERNELS + tuple(map(_directory, (jupyter_client, tornado, traitlets, zmq, asyncio)))
 
 
+# How many displays may be on their way to the iopub thread before the cell waits.
+AT_ONCE = 16
+
 _GROUP = getattr(builtins, "BaseExceptionGroup", ())  # Python 3.11
 
 
@@ -130,6 +133,20 @@ class Exiter(ZMQExitAutocall):
         raise SystemExit(code) if code else CellExit
 
 
+class Forgotten(dict):
+    """A dict of lists that keeps nothing."""
+
+    def __missing__(self, _):
+        return []
+
+
+class Shortened(dict):
+    """A dict of texts that keeps the beginning of each."""
+
+    def __setitem__(self, key, text):
+        super().__setitem__(key, text if len(text) <= 10_000 else text[:10_000] + " …")
+
+
 class Events(EventManager):
     """IPython's events, whose callbacks may be interrupted as a cell may."""
 
@@ -151,6 +168,7 @@ class DisplayPublisher(ZMQDisplayPublisher):
 
     parents = Any()
     outbox = Any()
+    _published = 0
 
     @property
     def parent_header(self):
@@ -169,8 +187,18 @@ class DisplayPublisher(ZMQDisplayPublisher):
     def publish(self, data, *args, **kwargs):
         if self.outbox.child:
             print(data.get("text/plain", ""))
-        else:
-            super().publish(data, *args, **kwargs)
+            return
+        super().publish(data, *args, **kwargs)
+        self._settle()
+
+    def clear_output(self, *args, **kwargs):
+        super().clear_output(*args, **kwargs)
+        self._settle()
+
+    def _settle(self):
+        self._published += 1
+        if self._published % AT_ONCE == 0:
+            self.outbox.settle()
 
 
 class DisplayHook(ZMQShellDisplayHook):
@@ -233,6 +261,19 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
 
     def init_ipython_dir(self, ipython_dir):
         self.ipython_dir = self.app.ipython_dir
+
+    def init_history(self):
+        super().init_history()
+        # IPython keeps the text of each value, for %history -o, and from 9 on all that a
+        # session has ever printed and shown, for %notebook, which writes the inputs alone
+        # then, as before 9. The values themselves, _ and Out, are the user's.
+        self.history_manager.output_hist_reprs = Shortened()
+        self.history_manager.outputs = Forgotten()
+
+    @contextlib.contextmanager
+    def _tee(self, channel):
+        """IPython 9 would keep a copy of each write here."""
+        yield
 
     def init_display_formatter(self):
         self.display_formatter = Formatter(parent=self)
@@ -474,8 +515,10 @@ class App(IPKernelApp):
     def _bind_socket(self, s, port):
         if s is self.iopub_socket:
             # By default a PUB socket drops what a reader can't take in time. This one
-            # waits, and then the writer in the cell does (cellard_output).
+            # waits, and then the writer in the cell does (cellard_output). So many
+            # messages it holds; each may be large.
             s.setsockopt(zmq.XPUB_NODROP, 1)
+            s.setsockopt(zmq.SNDHWM, 64)
         return super()._bind_socket(s, port)
 
     def init_io(self):

@@ -154,18 +154,32 @@ class Outbox:
 
     def flush(self):
         """Send what there is, and return once it is on its way."""
-        if self.child or not self.waiting:
+        if self.waiting and not self.child:
+            self._through(functools.partial(self._send_sealed, self._seal()))
+
+    def settle(self):
+        """Return once every message that was scheduled before is on its way.
+
+        A cell that shows faster than the reader takes waits here; else all that it
+        shows would be held in memory.
+        """
+        if not self.child:
+            self._through(lambda: None)
+
+    def _through(self, action):
+        """Have the iopub thread act, after all that was scheduled before, and wait for it."""
+        if threading.current_thread() is self._thread.thread:
+            action()
             return
-        sent = threading.Lock()
-        sent.acquire()
-        number = self._seal()
+        done = threading.Lock()
+        done.acquire()
 
-        def send():
-            self._send_sealed(number)
-            sent.release()
+        def act():
+            action()
+            done.release()
 
-        self._thread.schedule(send)
-        while not sent.acquire(timeout=1):
+        self._thread.schedule(act)
+        while not done.acquire(timeout=1):
             if not self._thread.thread.is_alive():
                 return
 
@@ -203,9 +217,7 @@ class Outbox:
 
     def _send_runs(self, runs):
         for name, parent, texts in runs if len(runs) <= SWITCHES else _joined(runs):
-            text = "".join(texts)
-            for begin in range(0, len(text), PIECE):
-                piece = text[begin : begin + PIECE]
+            for piece in _pieces(texts):
                 try:
                     self._send_one(name, parent, piece)
                 finally:
@@ -224,6 +236,27 @@ class Outbox:
             parent=parent,
             ident=b"stream." + name.encode(),
         )
+
+
+def _pieces(texts):
+    """Yield the texts, joined and cut, as strings of at most PIECE characters.
+
+    A long text is cut where it is, and not first copied to be joined with others.
+    """
+    short = []
+    for text in texts:
+        if len(text) < PIECE:
+            short.append(text)
+            continue
+        yield from _cut("".join(short))
+        short = []
+        yield from _cut(text)
+    yield from _cut("".join(short))
+
+
+def _cut(text):
+    for begin in range(0, len(text), PIECE):
+        yield text[begin : begin + PIECE]
 
 
 def _joined(runs):

@@ -80,8 +80,74 @@ class Streams(KernelTest):
 
     def test_displays_and_text_keep_their_order(self):
         cell = self.run_ok("for i in range(200): print(i); display({'text/plain': str(i)}, raw=True)")
-        seen = [c["text"].strip() if t == "stream" else c["data"]["text/plain"] for t, c in cell.messages if t in ("stream", "display_data")]
-        self.assertEqual(seen, [str(i) for i in range(200) for _ in "td"])
+        seen = ""
+        for kind, content in cell.messages:
+            if kind == "stream":
+                seen += content["text"]
+            elif kind == "display_data":
+                seen += f"<{content['data']['text/plain']}>"
+        self.assertEqual(seen, "".join(f"{i}\n<{i}>" for i in range(200)))
+
+    def test_a_reader_that_stalls_costs_no_memory(self):
+        for code, most in (
+            ("for _ in range(400): display({'text/plain': 'x' * 1_000_000}, raw=True)", 250_000_000),
+            ("for _ in range(400): print('x' * 1_000_000)", 250_000_000),
+            ("print('x' * 400_000_000)", 600_000_000),  # the cell's own text is that large
+        ):
+            with self.subTest(code):
+                peak = []
+
+                def on(kind, content, peak=peak):
+                    if kind in ("stream", "display_data") and len(peak) < 30:
+                        with open(f"/proc/{self.kernel.process.pid}/statm") as f:
+                            peak.append(int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+                        time.sleep(0.1)
+
+                self.run_ok(code, on=on)
+                self.assertGreaterEqual(len(peak), 30)
+                self.assertLess(max(peak), most)
+
+    def test_what_was_shown_is_forgotten(self):
+        def rss():
+            with open(f"/proc/{self.kernel.process.pid}/statm") as f:
+                return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        shows = (
+            "for _ in range(100): print('x' * 1_000_000)",
+            "for _ in range(100): display({'text/plain': 'x' * 1_000_000}, raw=True)",
+            "class Large:\n    def __repr__(self): return 'x' * 100_000_000\nLarge()",
+        )
+        for code in shows:
+            self.run_ok(code)
+        before = rss()
+        for code in shows:
+            with self.subTest(code):
+                self.run_ok(code)
+                self.assertLess(rss(), before + 50_000_000)
+
+    def test_values_are_not_forgotten(self):
+        self.run_ok("'a' * 3")
+        n = self.run_ok("list(range(100_000))").reply["execution_count"]
+        self.assertEqual(self.value(f"_{n - 1}, Out[{n - 1}], len(Out[{n}]), len(_oh[{n}])"), "('aaa', 'aaa', 100000, 100000)")
+        self.assertEqual(self.run_ok("5").value, "5")
+        self.assertEqual(self.value("_ + 1, __[2]"), "(6, 100000)")
+        shown = self.run_ok(f"%history -o -n {n - 1}-{n}").stdout
+        self.assertIn("'aaa'", shown)
+        self.assertLess(len(shown), 12_000)
+
+    def test_ten_thousand_displays_and_a_reader_that_stalls(self):
+        first = []
+
+        def on(kind, content):
+            if kind == "display_data" and not first:
+                time.sleep(3)
+                with open(f"/proc/{self.kernel.process.pid}/statm") as f:
+                    first.append(int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+
+        self.run_ok("1")
+        cell = self.run_ok("for i in range(10_000): display({'text/plain': f'{i:010000}'}, raw=True)", on=on)
+        self.assertEqual([d["text/plain"].lstrip("0") for d in cell.shown[1:]], [str(i) for i in range(1, 10_000)])
+        self.assertLess(first[0], 150_000_000)
 
     def test_no_display_is_dropped(self):
         def on(kind, content):
@@ -89,8 +155,8 @@ class Streams(KernelTest):
                 time.sleep(3)  # a reader that doesn't read; longer than any high-water mark lasts
 
 
-        cell = self.run_ok("for i in range(5000): display({'text/plain': str(i)}, raw=True)", on=on)
-        self.assertEqual([d["text/plain"] for d in cell.shown], [str(i) for i in range(5000)])
+        cell = self.run_ok("for i in range(20_000): display({'text/plain': str(i)}, raw=True)", on=on)
+        self.assertEqual([d["text/plain"] for d in cell.shown], [str(i) for i in range(20_000)])
 
 
 class Raw(KernelTest):
