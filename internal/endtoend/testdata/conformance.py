@@ -1,0 +1,76 @@
+"""Runs jupyter_kernel_test and nbclient on an installed kernel: conformance.py NAME
+
+Each language says here what it has; what it leaves out of that is skipped by the suite,
+and must be in "without" by name: nothing is skipped by chance.
+"""
+
+import sys
+import unittest
+
+import jupyter_kernel_test
+import nbformat
+from nbclient import NotebookClient
+
+LANGUAGES = {
+    "bash": dict(
+        file_extension=".sh",
+        code_hello_world="echo hello, world",
+        code_stderr="echo oops >&2",
+        code_generate_error="false",
+        completion_samples=[{"text": "ech", "matches": {"echo"}}],
+        complete_code_samples=["echo a", "for i in 1; do echo $i; done"],
+        incomplete_code_samples=["for i in 1; do", "echo 'a"],
+        invalid_code_samples=["fi", "echo ;;"],
+        code_display_data=[
+            {"code": "printf 'a,b\\n' > t.csv; display t.csv; rm t.csv", "mime": "text/csv"},
+            {"code": "echo '<b>x</b>' | display - text/html", "mime": "text/html"},
+        ],
+        code_inspect_sample="echo",
+        notebook=[("x=41", ""), ("echo $((x + 1)); echo err >&2", "42\n")],
+        # Bash has no value of a last expression, no pager and no clear_output.
+        without={"test_execute_result", "test_history", "test_pager", "test_clear_output"},
+    ),
+}
+
+
+def suite(name):
+    samples = dict(LANGUAGES[name])
+    notebook, without = samples.pop("notebook"), samples.pop("without")
+
+    class Conformance(jupyter_kernel_test.KernelTests):
+        kernel_name = name
+        language_name = name
+
+        def test_recv_iopub_welcome_msg(self):
+            # The suite's own sets XPUB options on the manager of ipykernel; what counts is
+            # the message.
+            client = self.km.client()
+            client.start_channels()
+            try:
+                message = client.get_iopub_msg(timeout=15)
+                while message["header"]["msg_type"] != "iopub_welcome":
+                    message = client.get_iopub_msg(timeout=15)
+                self.assertEqual(message["content"]["subscription"], "")
+            finally:
+                client.stop_channels()
+
+        def test_notebook(self):
+            node = nbformat.v4.new_notebook(metadata={"kernelspec": {"name": name, "display_name": name}})
+            node.cells = [nbformat.v4.new_code_cell(code) for code, _ in notebook]
+            NotebookClient(node, kernel_name=name, timeout=60).execute()
+            for cell, (_, want) in zip(node.cells, notebook):
+                got = "".join(o.text for o in cell.outputs if o.get("name") == "stdout")
+                self.assertEqual(got, want)
+
+    for key, value in samples.items():
+        setattr(Conformance, key, value)
+    return unittest.defaultTestLoader.loadTestsFromTestCase(Conformance), without
+
+
+if __name__ == "__main__":
+    tests, without = suite(sys.argv[1])
+    result = unittest.TextTestRunner(verbosity=2).run(tests)
+    skipped = {test.id().rsplit(".", 1)[1] for test, _ in result.skipped}
+    if skipped != without:
+        print("skipped", sorted(skipped), "and not", sorted(without))
+    sys.exit(not result.wasSuccessful() or skipped != without)
