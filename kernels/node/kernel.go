@@ -112,7 +112,7 @@ func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 		}
 		return jupyter.KernelInfo{}, k.end()
 	case <-late.C:
-		return jupyter.KernelInfo{}, fmt.Errorf("Node did not start within %v", startWithin)
+		return jupyter.KernelInfo{}, fmt.Errorf("the process of Node did not start within %v", startWithin)
 	}
 	info := jupyter.KernelInfo{
 		Implementation:        Implementation,

@@ -67,7 +67,11 @@ func (k *Kernel) take(f frame) error {
 		return k.takeAnswer(f.payload)
 	}
 	// What children have written to the pipes was there before this frame.
-	k.p.streams.Drain()
+	if f.kind == kindDone {
+		k.p.streams.Drain()
+	} else {
+		k.p.streams.HandOn()
+	}
 	if c == nil {
 		return k.takeNobodys(f)
 	}

@@ -77,3 +77,19 @@ await fetch('http://127.0.0.1:' + server2.address().port)`},
 		s.run("process._getActiveHandles().map(h => h.constructor.name)")
 	})
 }
+
+// An interrupt at any moment of a cell hits that cell and not the next one.
+func TestStopAtAnyMoment(t *testing.T) {
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let x = 41").ok()
+		codes := []string{"for (;;) await 1", "await new Promise(() => {})", "while (true) {}", "for (;;) await new Promise(r => setTimeout(r, 1))",
+			"const again = () => { queueMicrotask(again) }; again(); await new Promise(() => {})"}
+		for i := range 40 {
+			s.within(time.Duration(10+i*7%100)*time.Millisecond, codes[i%len(codes)]).stopped()
+			if s.run("x + 1").text("42"); t.Failed() {
+				t.Fatalf("after %s", codes[i%len(codes)])
+			}
+		}
+	})
+}

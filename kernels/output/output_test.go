@@ -76,6 +76,28 @@ func TestStreams(t *testing.T) {
 	until(t, "it ends with its writers", s.Ended)
 }
 
+func TestStreamsHandOn(t *testing.T) {
+	s, stdout, stderr, err := NewStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	defer stderr.Close()
+	defer stdout.Close()
+	r := &kerneltest.Recorder{}
+	s.SetCell(kernel.NewCell("", r))
+	fmt.Fprint(stdout, "a\xe2\x98")
+	s.HandOn()
+	if got := r.Stream("stdout"); got != "a" {
+		t.Errorf("stdout %q", got)
+	}
+	fmt.Fprint(stdout, "\x83")
+	s.HandOn()
+	if got := r.Stream("stdout"); got != "a☃" {
+		t.Errorf("stdout %q", got)
+	}
+}
+
 // A writer that is cut between the bytes of a character, and one that writes much.
 func TestStreamsWhole(t *testing.T) {
 	s, stdout, stderr, err := NewStreams()

@@ -104,6 +104,16 @@ func (s *Streams) Drain() {
 	s.drain()
 }
 
+// HandOn is Drain at a moment that ends nothing: a character of which not all bytes
+// have come waits for the others.
+func (s *Streams) HandOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, p := range s.pipes {
+		s.give(i, p.Drain())
+	}
+}
+
 func (s *Streams) drain() {
 	for i, p := range s.pipes {
 		s.give(i, p.Drain())

@@ -129,22 +129,22 @@ class Cells {
     return this.rootId;
   }
 
-  // leave takes the running cell from the watching thread. It tells whether the cell
-  // was to be stopped.
-  leave(cell) {
+  // leave takes the running cell from the watching thread. It returns false where that
+  // has begun to stop it and asked is false: then the next command to stop it ends it,
+  // in a place where a termination that is on its way does no harm.
+  leave(cell, asked) {
     const run = cell.id << 2;
     for (;;) {
       const word = Atomics.load(this.shared, 0);
-      if (word === 0) return false; // it was not yet, or no longer, to be watched
-      if (word === run || word === (run | 1)) {
-        if (Atomics.compareExchange(this.shared, 0, word, 0) === word) return word !== run;
-      } else {
-        this.absorb();
-      }
+      if (word >>> 2 !== cell.id || Atomics.compareExchange(this.shared, 0, run, 0) === run) return true;
+      if (!asked) return false;
+      if (word === (run | 1) && Atomics.compareExchange(this.shared, 0, word, 0) === word) return true;
+      if (word === (run | 2)) this.absorb();
     }
   }
 
-  // absorb is where a termination that is on its way may come.
+  // absorb is where a termination that is on its way may come. It may come just before,
+  // too, and then ends the command that waits here.
   absorb() {
     this.post('Runtime.evaluate', { expression: '$$cellard.absorb()' }, () => {});
   }
@@ -174,7 +174,7 @@ class Cells {
     const cell = this.cell;
     if (cell && cell.id === id) {
       cell.stopped = true;
-      this.end(cell, null);
+      this.end(cell, null, true);
     } else if (id > this.ended) {
       // What was to run it came before, and was terminated with a callback.
       this.ended = id;
@@ -233,10 +233,10 @@ class Cells {
     return this.told || { name: 'Error', value: 'an error that can not be shown', traceback: ['an error that can not be shown'] };
   }
 
-  end(cell, error) {
-    if (this.cell !== cell) return;
+  end(cell, error, asked = false) {
+    if (this.cell !== cell || !this.leave(cell, asked)) return;
     this.cell = undefined;
-    const stopped = this.leave(cell) || cell.stopped;
+    const { stopped } = cell;
     if (stopped || cell.exit !== undefined || cell.crashed) {
       cell.dead = true;
       closeSince(cell);

@@ -11,7 +11,7 @@ const worker = new Worker(require('source:watch.js'), {
   stdin: false,
   execArgv: [],
   env: {},
-  workerData: { shared, patience: 40, again: 30, asks: 6, lost: 1000, signal: 'SIGKILL' },
+  workerData: { shared, patience: 40, again: 120, asks: 6, lost: 1000, signal: 'SIGKILL' },
   resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 1 },
 });
 worker.unref();

@@ -5,7 +5,7 @@
 // shared[0] is the running cell's id times four and a phase: 0 it runs, 1 it is to
 // stop, 2 a termination is on its way. The main thread leaves the cell by swapping the
 // word for 0 from 0 or 1, never from 2: so a termination hits the cell that it is
-// meant for, or a loop that waits for it.
+// meant for, or a command to stop it, which comes again.
 
 const { parentPort, workerData } = require('node:worker_threads');
 const net = require('node:net');
@@ -27,17 +27,16 @@ function begin(cell) {
   }
 }
 
+// stop is asked again and again. The first time it leaves the cell a while to end by
+// itself: see the main thread's interrupt.
 function stop(cell) {
-  const word = Atomics.load(shared, 0);
-  if (word >>> 2 !== cell) return;
-  const phase = word & 3;
-  if (phase === 0) {
-    if (Atomics.compareExchange(shared, 0, word, word | 1) !== word) return stop(cell);
-    setTimeout(stop, patience, cell); // it may end by itself: see the main thread's "interrupt"
-    return;
-  }
-  if (phase === 2 || Atomics.compareExchange(shared, 0, word, (cell << 2) | 2) !== word) return;
-  terminate((cell << 2) | 2, (cell << 2) | 1, () => setTimeout(stop, again, cell));
+  if (Atomics.compareExchange(shared, 0, cell << 2, (cell << 2) | 1) === cell << 2) setTimeout(kill, patience, cell);
+}
+
+function kill(cell) {
+  const claimed = (cell << 2) | 1;
+  if (Atomics.compareExchange(shared, 0, claimed, (cell << 2) | 2) !== claimed) return;
+  terminate((cell << 2) | 2, claimed, () => setTimeout(kill, again, cell));
 }
 
 // terminate terminates what the main thread runs, and when that has happened swaps the
