@@ -29,7 +29,8 @@ type printer struct {
 	outDir   string
 	graphics graphics
 	quiet    bool
-	ask      bool // answer input() from the terminal
+	tap      func(context.Context, api.Event) error // gets the events too, where it is set
+	ask      bool                                   // answer input() from the terminal
 	saved    int
 	tty      bool // stdout is a terminal
 	line     bool // stdout is in the midst of a line
@@ -61,6 +62,11 @@ func (p *printer) run(ctx context.Context, req api.RunRequest, running *current)
 				err = errors.New("left; the cell is interrupted")
 			}
 			return nil, err
+		}
+		if p.tap != nil {
+			if err := p.tap(ctx, ev); err != nil {
+				return nil, err
+			}
 		}
 		if p.quiet {
 			continue

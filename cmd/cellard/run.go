@@ -24,10 +24,14 @@ exits with 0 only if all were: 1 the code raised, 2 the command is wrong, 3 the 
 refused or could not be reached, 4 timeout, 5 lost, 130 interrupted. Ctrl-C interrupts the
 cell, once more leaves.
 
+A notebook is run to -o, which is saved after each cell. Its cells' tags count:
+skip-execution, and raises-exception, which lets a cell fail.
+
 Usage: cellard run [flags] [-c CODE | FILE | -] ...      (- is stdin)
 
   cellard run -c 'x = 6 * 7' -c 'print(x)'
   cellard run --language r analysis.R --out-dir charts
+  cellard run NOTEBOOK.ipynb -o OUT.ipynb
   cellard run --agent unix:///run/cellard.sock --context analysis cell.py`
 
 // source is a cell to be run, and where it comes from.
@@ -43,6 +47,10 @@ type runFlags struct {
 	req     api.RunRequest
 	json    bool
 	outDir  string
+
+	notebook    *notebook // in place of sources
+	notebookOut string
+	allowErrors bool
 }
 
 // runCell is cellard run.
@@ -75,7 +83,17 @@ func runCell(args []string) int {
 	})
 	fs.BoolVar(&f.json, "json", false, "print each Execution as a line of JSON, and nothing else")
 	fs.StringVar(&f.outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
+	fs.StringVar(&f.notebookOut, "o", "", "`FILE` to write the notebook to that was run; it may be the same")
+	fs.BoolVar(&f.allowErrors, "allow-errors", false, "go on in a notebook after a cell that fails")
 	code, ok := parseMixed(fs, args, runHelp, func(arg string) error {
+		if strings.HasSuffix(arg, ".ipynb") {
+			if f.notebook != nil {
+				return errors.New("one notebook at a time")
+			}
+			var err error
+			f.notebook, err = readNotebook(arg)
+			return err
+		}
 		s := source{name: arg}
 		var err error
 		s.code, err = readCode(arg)
@@ -88,7 +106,18 @@ func runCell(args []string) int {
 	if !ok {
 		return code
 	}
-	if len(f.sources) == 0 {
+	if nb := f.notebook; nb != nil {
+		if f.notebookOut == "" || len(f.sources) > 0 || f.json || f.outDir != "" {
+			fmt.Fprintln(os.Stderr, "cellard run: a notebook is run alone, with -o for the file to write it to, and without --json and --out-dir")
+			return exitUsage
+		}
+		if f.req.Language == "" && f.req.Context == "" {
+			f.req.Language = nb.language()
+		}
+	} else if f.notebookOut != "" || f.allowErrors {
+		fmt.Fprintln(os.Stderr, "cellard run: -o and --allow-errors are for a notebook; name one")
+		return exitUsage
+	} else if len(f.sources) == 0 {
 		fmt.Fprintln(os.Stderr, "cellard run: there is no code: give it with -c, or name a file")
 		return exitUsage
 	}
@@ -127,6 +156,13 @@ func (f *runFlags) run() int {
 	}
 	p := newPrinter(c, f.outDir)
 	p.quiet = f.json
+	if f.notebook != nil {
+		code, err := f.runNotebook(ctx, p, running)
+		if err != nil {
+			return fail("run", err)
+		}
+		return code
+	}
 	p.ask = stdinTerminal() && !f.json
 	for _, s := range f.sources {
 		req := f.req

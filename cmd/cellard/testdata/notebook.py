@@ -1,0 +1,119 @@
+"""Makes notebooks, runs them by nbclient, and holds what cellard made of them against it.
+
+notebook.py make DIR          writes DIR/NAME.ipynb
+notebook.py compare DIR OUT   runs each by nbclient; OUT/NAME.ipynb must say the same
+"""
+import pathlib
+import re
+import sys
+
+import nbformat
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+SKIP, RAISES = {"tags": ["skip-execution"]}, {"tags": ["raises-exception"]}
+
+NOTEBOOKS = {
+    "streams": [
+        new_markdown_cell("# Streams\n\nä ö 漢字 <b>&amp;</b>"),
+        new_code_cell("print('a')\nprint('b', end='')"),
+        new_code_cell("import sys\nprint('out', flush=True)\nprint('err', file=sys.stderr, flush=True)\nprint('out again')"),
+        new_code_cell(""),
+        new_code_cell("   \n"),
+        new_code_cell("print('x' * 200_000)"),
+        new_code_cell("1", metadata={"tags": ["other"], "keep": {"n": 1.50, "big": 12345678901234567890}}),
+    ],
+    "values": [
+        new_code_cell("{'a': [1, 2], 'ü': None}"),
+        new_code_cell("class H:\n  def _repr_html_(self): return '<p>a</p>\\n<p>b</p>'\n  def __repr__(self): return 'H'\nH()"),
+        new_code_cell("from IPython.display import *\ndisplay(1, 2)\nHTML('<b>&</b>')"),
+        new_code_cell("JSON({'a': {'b': [1.5, 10**20]}})"),
+        new_code_cell("Image(bytes(range(256)) * 400, format='png')"),
+        new_code_cell("display({'text/plain': 'x', 'image/svg+xml': '<svg>\\n</svg>', 'application/x-own+json': [1]}, raw=True)"),
+        new_code_cell("Markdown('*m*'), Latex('$x$')"),
+        new_code_cell("'y' * 60_000"),
+        new_code_cell("7;"),
+    ],
+    "displays": [
+        new_code_cell("from IPython.display import *\nh = display('one', display_id='d')"),
+        new_code_cell("h.update('two')\nprint('between')\nh2 = display('again', display_id='d')"),
+        new_code_cell("print('gone')\nclear_output()\nprint('stays')"),
+        new_code_cell("print('gone')\nclear_output(wait=True)\nprint('stays')"),
+        new_code_cell("for i in range(5):\n  clear_output(wait=True)\n  display(i)"),
+        new_code_cell("print('kept')\nclear_output(wait=True)"),
+    ],
+    "errors": [
+        new_code_cell("def f(): raise ValueError('no\\nluck')\nf()", metadata=RAISES),
+        new_code_cell("raise SystemExit", metadata=SKIP),
+        new_code_cell("1 +", metadata=RAISES),
+        new_code_cell("print('goes on')"),
+    ],
+    "magics": [
+        new_code_cell("%%capture c\nprint('captured')"),
+        new_code_cell("c.stdout"),
+        new_code_cell("%env CELLARD_EXAMPLE=1\n!echo from a shell $CELLARD_EXAMPLE"),
+        new_code_cell("x = 1\nx?"),
+        new_code_cell("import asyncio\nawait asyncio.sleep(0.01)\nprint('awaited')"),
+    ],
+}
+
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+
+
+def make(directory):
+    for name, cells in NOTEBOOKS.items():
+        nb = new_notebook(cells=cells, metadata={"kernelspec": KERNEL, "own": {"z": 1, "a": [True, None]}})
+        nbformat.write(nb, directory / f"{name}.ipynb")
+
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def outputs(cell):
+    """A cell's outputs without what may differ: colours, dashes, how a stream is cut."""
+    said = []
+    for o in cell.get("outputs", []):
+        o = dict(o)
+        if "text" in o:
+            o["text"] = o["text"].replace("\r\n", "\n")  # nbclient's kernel runs !commands in a terminal
+        if o["output_type"] == "stream":
+            if said and said[-1].get("name") == o["name"]:
+                said[-1]["text"] += o["text"]
+                continue
+        if o["output_type"] == "error":
+            lines = [ANSI.sub("", line) for line in "\n".join(o["traceback"]).split("\n")]
+            o["traceback"] = [line.rstrip() for line in lines if line.strip("- ")]
+            o["evalue"] = ANSI.sub("", o["evalue"])
+        if "data" in o:
+            o["data"] = {k: ANSI.sub("", v) if k.startswith("text/") else v for k, v in o["data"].items()}
+            o["data"] = {k: v.strip() if k.startswith("image/") else v for k, v in o["data"].items()}
+            o["metadata"] = {}
+        said.append(o)
+    return said
+
+
+def compare(directory, out):
+    faults = 0
+    for name in NOTEBOOKS:
+        before = nbformat.read(directory / f"{name}.ipynb", as_version=4)
+        want = nbformat.read(directory / f"{name}.ipynb", as_version=4)
+        NotebookClient(want, record_timing=False, timeout=120).execute()
+        got = nbformat.read(out / f"{name}.ipynb", as_version=4)
+        nbformat.validate(got)
+        assert (got.nbformat, got.nbformat_minor) == (4, 5), name
+        assert got.metadata == before.metadata, (name, got.metadata)
+        assert len(got.cells) == len(want.cells), name
+        for i, (g, w, b) in enumerate(zip(got.cells, want.cells, before.cells)):
+            assert (g.id, g.source, g.metadata) == (b.id, b.source, b.metadata), (name, i)
+            if g.cell_type != "code":
+                continue
+            if outputs(g) != outputs(w) or g.execution_count != w.execution_count:
+                faults += 1
+                print(f"{name}, cell {i}: {b.source}\n  cellard  {g.execution_count} {str(outputs(g))[:600]}\n  nbclient {w.execution_count} {str(outputs(w))[:600]}")
+    sys.exit(faults > 0)
+
+
+if sys.argv[1] == "make":
+    make(pathlib.Path(sys.argv[2]))
+else:
+    compare(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
