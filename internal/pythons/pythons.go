@@ -52,12 +52,6 @@ func Named(t testing.TB, name string) string {
 	return setup(t, name)
 }
 
-// Named returns the interpreter of an environment that scripts/setup-python.sh makes.
-func Named(t testing.TB, name string) string {
-	t.Helper()
-	return setup(t, name)
-}
-
 // FindNewest is Newest where there is no test yet, as in TestMain.
 func FindNewest() (string, error) {
 	if p := os.Getenv("CELLARD_TEST_PYTHON"); p != "" {
