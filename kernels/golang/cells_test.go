@@ -2,8 +2,10 @@ package golang_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -348,4 +350,21 @@ func TestShown(t *testing.T) {
 		t.Errorf("file: %v %v", got, r.err)
 	}
 	s.is("display := func(x int) int { return x }\ndisplay(3)", "", "3")
+}
+
+// TestOneSession runs the cells of testdata/session.json, one after another: what the
+// language has, over names of earlier cells.
+func TestOneSession(t *testing.T) {
+	b, err := os.ReadFile("testdata/session.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells [][2]string // code, result
+	if err := json.Unmarshal(b, &cells); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t)
+	for _, c := range cells {
+		s.is(c[0], "", c[1])
+	}
 }

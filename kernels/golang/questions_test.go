@@ -112,6 +112,7 @@ func TestModules(t *testing.T) {
 	publish(t, proxy, "example.com/greet", "v1.0.0", map[string]string{
 		"greet.go":     "// Package greet greets.\npackage greet\n\nimport (\n\t\"example.com/greet/sub\"\n\t\"strings\"\n)\n\n// Hi greets.\nfunc Hi(n string) string { return strings.ToUpper(\"hi \" + n) + sub.End }\n",
 		"sub/sub.go":   "package sub\n\nconst End = \"!\"\n",
+		"inc/c.go":     "package inc\n\n// static int twice(int n) { return 2 * n; }\nimport \"C\"\n\nfunc Twice(n int) int { return int(C.twice(C.int(n))) }\n",
 		"other/oth.go": "package other\n\ntype T struct{ A int }\n\nfunc (t T) Next() T { return T{t.A + 1} }\n",
 	})
 	t.Setenv("GOPROXY", "file://"+proxy)
@@ -136,6 +137,7 @@ func TestModules(t *testing.T) {
 	s.is("greet.Hi(\"again\")", "", "HI AGAIN!")
 	s.is("go get example.com/greet/other\nimport \"example.com/greet/other\"\nt := other.T{A: 1}", "", "")
 	s.is("t.Next().Next().A", "", "3")
+	s.is("import \"example.com/greet/inc\"\ninc.Twice(21)", "", "42")
 }
 
 // publish puts a module into a proxy's directory.

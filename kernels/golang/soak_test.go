@@ -23,6 +23,7 @@ func TestSession(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("TMPDIR", t.TempDir()) // for the session's files
 	s := start(t)
 	s.is("import \"fmt\"\nsum := 0\nvar all []func() int\ntype P struct{ a int }\nfunc f(i int) int { return i }\nx := 0", "", "")
 	first := workerMemory(t)

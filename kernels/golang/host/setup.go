@@ -5,11 +5,11 @@ import (
 	"io"
 	"log"
 	"os"
-	"strings"
 
 	"github.com/cellard/cellard/kernels/golang/live"
 	"github.com/cellard/cellard/kernels/golang/live/stdin"
 	"github.com/cellard/cellard/kernels/golang/live/timer"
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // Setup makes this package the Host of cells. send hands an event to the kernel, ask
@@ -94,12 +94,5 @@ func (h cellHost) Fatal(message string) {
 	h.Exit(1)
 }
 
-// mark is before the names of users' own that had to be exported (see package compiler).
-const mark = "\uA7F5"
-
-func unmark(s string) string {
-	if !strings.Contains(s, mark) {
-		return s
-	}
-	return strings.ReplaceAll(s, mark, "")
-}
+// unmark is wire.Unmark.
+func unmark(s string) string { return wire.Unmark(s) }

@@ -18,15 +18,14 @@ func Unmark(s string) string {
 	}
 	var b strings.Builder
 	for {
-		i := strings.Index(s, Mark)
-		if i < 0 {
-			b.WriteString(s)
+		before, after, found := strings.Cut(s, Mark)
+		b.WriteString(before)
+		if !found {
 			return b.String()
 		}
-		b.WriteString(s[:i])
-		s = s[i+len(Mark):]
-		if r, _ := utf8.DecodeRuneInString(s); r != '_' && (!unicode.IsLetter(r) || unicode.IsUpper(r)) {
+		if r, _ := utf8.DecodeRuneInString(after); r != '_' && !unicode.IsLetter(r) {
 			b.WriteString(Mark)
 		}
+		s = after
 	}
 }
