@@ -42,9 +42,10 @@ func newCallFlags(fs *flag.FlagSet, own bool) *callFlags {
 // agentCall is a client of an agent, and what goes with it.
 type agentCall struct {
 	*client.Client
-	ours bool            // the agent is of this process
-	keep bool            // files of the agent's stay: their paths were shown
-	stop func(keep bool) // ends an agent of this process
+	ours     bool            // the agent is of this process
+	keep     bool            // files of the agent's stay: their paths were shown
+	boundary string          // who cells run as, where that is another user than the agent
+	stop     func(keep bool) // ends an agent of this process
 }
 
 // Close drops the connections, and ends an agent of this process.
@@ -128,7 +129,9 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	}
 	socket := filepath.Join(f.own.o.RuntimeDir, "run.sock")
 	lo := server.ListenOptions{}
-	if _, ok := m.Boundary(); ok {
+	boundary := ""
+	if user, ok := m.Boundary(); ok {
+		boundary = user
 		lo.CellUIDs = []int{m.CellUID()}
 	}
 	l, err := server.Listen("unix://"+socket, lo)
@@ -141,7 +144,7 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agentCall{Client: c, ours: true, stop: stop}, nil
+	return &agentCall{Client: c, ours: true, boundary: boundary, stop: stop}, nil
 }
 
 // The exit codes of the commands that run cells: a different one for each status.

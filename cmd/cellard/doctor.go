@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/server"
+)
+
+const doctorHelp = `
+cellard doctor tells what is ready here, what is missing, and how to mend it: the languages,
+the ways for a host to call, and what cells run as. With --agent it asks that agent. It
+exits with 0 if a cell could run in one language at least, else with 1.
+
+Usage: cellard doctor [flags]`
+
+// doctorTime bounds all that doctor asks.
+const doctorTime = 2 * time.Minute
+
+// doctor is cellard doctor.
+func doctor(args []string) int {
+	fs := newFlags("doctor")
+	call := newCallFlags(fs, true)
+	if code, ok := parse(fs, args, doctorHelp, 0); !ok {
+		return code
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), doctorTime)
+	defer cancel()
+	c, err := call.open(ctx)
+	if err != nil {
+		return fail("doctor", err)
+	}
+	defer c.Close()
+	h, err := c.Health(ctx)
+	if err != nil {
+		return fail("doctor", err)
+	}
+	fmt.Printf("cellard %s\n\n", cellText(h.Version))
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	finding := func(state, what, detail, hint string) {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", state, cellText(what), detail)
+		if hint != "" {
+			fmt.Fprintf(w, "\t\t→ %s\n", hint)
+		}
+	}
+	if c.ours {
+		hostWays(ctx, finding)
+		if c.boundary != "" {
+			finding("ready", "boundary", "cells run as "+c.boundary, "")
+		} else {
+			finding("missing", "boundary", "cells run as the agent's own user, and can read, signal and trace it", "start the agent as root; --user names who cells run as")
+		}
+	}
+	all, err := c.Languages(ctx)
+	ready := 0
+	for _, l := range all {
+		if l.State == api.LanguageReady {
+			ready++
+		}
+		detail := strings.TrimSpace(l.Kernel.Name + " " + l.Kernel.Version)
+		if l.State != api.LanguageReady {
+			detail = l.Message
+		}
+		finding(string(l.State), l.Name, plain(strings.TrimSpace(detail+"  "+l.Path)), plain(l.Hint))
+	}
+	_ = w.Flush()
+	if err != nil {
+		return fail("doctor", err)
+	}
+	if ready == 0 {
+		fmt.Fprintln(os.Stderr, "cellard doctor: no language is ready")
+		return exitError
+	}
+	return exitOK
+}
+
+// plain is a text in one line, however long.
+func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// hostWays tells how a host could call here, and whether an agent serves already.
+func hostWays(ctx context.Context, finding func(state, what, detail, hint string)) {
+	if server.VsockGuest() {
+		finding("ready", "vsock", "a host can call by vsock", "")
+	} else {
+		finding("missing", "vsock", "this machine is no guest with vsock", "give the VM a vsock device, or serve on a Unix socket or TCP")
+	}
+	for _, a := range defaultAddresses(false) {
+		if _, err := os.Stat(strings.TrimPrefix(a, "unix://")); err != nil {
+			finding("idle", "agent", "none serves on "+a, "cellard serve starts one")
+			continue
+		}
+		c, err := client.New(a, client.Options{DialTimeout: 2 * time.Second, AnswerTimeout: 2 * time.Second, Retries: -1})
+		if err == nil {
+			_, err = c.Health(ctx)
+			c.Close()
+		}
+		if err != nil {
+			finding("missing", "agent", fmt.Sprintf("the one on %s does not answer: %v", a, err), "remove the socket if no agent runs, and start one")
+			continue
+		}
+		finding("ready", "agent", "one serves on "+a, "")
+	}
+}
