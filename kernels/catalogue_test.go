@@ -66,7 +66,7 @@ func TestLaunchSpecs(t *testing.T) {
 		"env": {"Z": "$LIB:${LIB}/z:$$:$NONE:${NONE}:$1", "A": "a"}, "interrupt_mode": "message"}`)
 	write(t, data, "ir", `{"argv": ["R", "-e", "IRkernel::main()", "{connection_file}"], "language": "R"}`)
 	write(t, data, "python3", `{"argv": ["python", "-m", "ipykernel_launcher", "-f", "{connection_file}"], "language": "python"}`)
-	write(t, data, "bash", `{"argv": ["bash"], "language": "bash"}`)
+	write(t, data, "bash", `{"argv": ["{prefix}/bin/python"], "language": "bash"}`)
 	write(t, data, "bad", `{`)
 	python := filepath.Join(root, "bin", "python")
 	program(t, python, "")

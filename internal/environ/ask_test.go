@@ -1,18 +1,46 @@
 package environ
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
-// A program that answers without end is read to the limit.
-func TestAskIsBounded(t *testing.T) {
-	answer, err := Ask(t.Context(), Asking{Argv: []string{"/bin/sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x; head -c 1000000 /dev/zero | tr '\\0' y >&2"}, Env: []string{"PATH=/usr/bin:/bin"}})
-	if err != nil || len(answer) != maxAnswer || strings.Trim(answer, "x") != "" {
-		t.Errorf("%d bytes, %v: want %d", len(answer), err, maxAnswer)
+func TestAsk(t *testing.T) {
+	dir := t.TempDir()
+	script := func(text string) []string {
+		path := filepath.Join(dir, "program")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return []string{path, "arg"}
 	}
-	_, err = Ask(t.Context(), Asking{Argv: []string{"/bin/sh", "-c", "echo first >&2; echo last words >&2; exit 3"}})
-	if err == nil || !strings.Contains(err.Error(), "last words") || strings.Contains(err.Error(), "first") {
-		t.Errorf("%v", err)
+	ask := func(text string, timeout time.Duration) (string, error) {
+		return Ask(context.Background(), Asking{Argv: script(text), Env: []string{"A=b"}, Dir: dir, Timeout: timeout})
+	}
+	if out, err := ask(`echo "$1 $A"; pwd; echo noise >&2`, 0); err != nil || out != "arg b\n"+dir+"\n" {
+		t.Errorf("%q %v", out, err)
+	}
+	if _, err := ask("echo first >&2; echo last words >&2; exit 3", 0); err == nil || !strings.Contains(err.Error(), "exit status 3 (last words)") {
+		t.Errorf("one that fails: %v", err)
+	}
+	if out, err := ask("/usr/bin/head -c 1000000 /dev/zero", 0); err != nil || len(out) != maxAnswer {
+		t.Errorf("one that says much: %d bytes, %v", len(out), err)
+	}
+	if _, err := ask("/bin/sleep 300 & /bin/sleep 300", 200*time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not answer within") {
+		t.Errorf("one that hangs: %v", err)
+	}
+	if _, err := Ask(context.Background(), Asking{Argv: []string{filepath.Join(dir, "none")}}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("one that isn't there: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("enough")
+	cancel(why)
+	if _, err := Ask(ctx, Asking{Argv: script("exit 0")}); !errors.Is(err, why) {
+		t.Errorf("one that is not waited for: %v", err)
 	}
 }

@@ -182,7 +182,7 @@ func TestHandover(t *testing.T) {
 		if d.Stream("stdout") != want {
 			t.Errorf("%q: %v", c.code, d)
 		}
-		s.ok(fmt.Sprintf("echo $x $y $1 $#; f; hi; umask; shopt -q nullglob && kill -USR1 $BASHPID"), fmt.Sprintf("41 %d a 2\nfn\nhello\n0027\nusr1\n", i+1))
+		s.ok("echo $x $y $1 $#; f; hi; umask; shopt -q nullglob && kill -USR1 $BASHPID", fmt.Sprintf("41 %d a 2\nfn\nhello\n0027\nusr1\n", i+1))
 	}
 	s.run("set -- c; exit 7")
 	s.ok("echo $1", "c\n")
