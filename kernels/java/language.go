@@ -38,7 +38,6 @@ type Language struct {
 
 	m        *machine
 	version  string
-	started  time.Time
 	reading  sync.WaitGroup
 	ready    chan struct{} // closed when the version has come, or the machine has ended
 	stopper  *stopper
@@ -50,6 +49,9 @@ type Language struct {
 	calls    map[uint64]chan *frame
 	protocol error // what is wrong with what came
 }
+
+// tellWithin is how long Java has to mark a cell as stopped before its processes end.
+const tellWithin = time.Second
 
 // startWithin bounds the machine's start.
 const startWithin = time.Minute
@@ -157,12 +159,15 @@ func (l *Language) Execute(ctx context.Context, c *kernel.Cell) error {
 		return l.died(ctx, running)
 	case <-ctx.Done():
 	}
-	_ = l.m.send(newFrame(toStop).number(running.id)) // where it fails the machine is dead
 	var ending sync.WaitGroup
 	ending.Add(1)
 	over := make(chan struct{})
+	told, cancel := context.WithTimeout(context.Background(), tellWithin)
 	go func() {
 		defer ending.Done()
+		// First the cell, then what it waits for: else it would go on where its child has
+		// ended.
+		_, _ = l.ask(told, toStop, func(b *builder) { b.number(running.id) })
 		// What the cell has started ends, also where the machine's end is what is left of
 		// it; once more after, for what came meanwhile.
 		l.o.Reaper.End(since, nil, over)
@@ -171,6 +176,7 @@ func (l *Language) Execute(ctx context.Context, c *kernel.Cell) error {
 	}()
 	defer ending.Wait()
 	defer close(over)
+	defer cancel()
 	select {
 	case end := <-running.end:
 		return l.ended(ctx, running, end)

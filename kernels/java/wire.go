@@ -15,7 +15,7 @@ import (
 // To Java:
 //
 //	X  run: id, count (4 bytes), silent, allow input, code, cwd, variables (4 bytes), then name and value of each
-//	S  stop: id
+//	S  stop: call, id; answered once its threads are marked
 //	A  the answer to a call: call, ok, value
 //	C  complete: call, position (4 bytes), code
 //	I  inspect: call, position (4 bytes), detail (4 bytes), code
@@ -32,7 +32,7 @@ import (
 //	K  threads are stuck: call, hard, the cells' thread's number if it is one (4 bytes)
 //	P  replace a class: call, signature, class file
 //	Z  a cell's end: id, stopped, failed; then, if so, name, value, lines (4 bytes), and these
-//	B  the answer to C, I or Q: call, then its fields
+//	B  the answer to S, C, I or Q: call, then its fields
 const (
 	toRun, toStop, toAnswer, toComplete, toInspect, toIsComplete = 'X', 'S', 'A', 'C', 'I', 'Q'
 

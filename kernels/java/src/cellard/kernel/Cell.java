@@ -9,6 +9,8 @@ final class Cell {
 
     /** Set once, when the cell is to end: each of its threads stops at its next check. */
     volatile boolean dead;
+    /** The call to answer once it is marked; 0 for none. */
+    volatile long asked;
     /** What System.exit was called with; null if it was not. */
     volatile Integer exit;
 

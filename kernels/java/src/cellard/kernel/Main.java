@@ -104,9 +104,11 @@ public final class Main {
                 requests.add(() -> execute(cell, code, env, cwd));
             }
             case 'S' -> {
+                long call = frame.number();
                 long id = frame.number();
                 Cell cell = latest;
                 if (cell != null && cell.id == id) {
+                    cell.asked = call;
                     Stopper.stop(cell);
                 }
             }

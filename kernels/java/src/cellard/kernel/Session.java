@@ -102,8 +102,8 @@ final class Session {
     }
 
     private Errors.Failure evaluate(String code) throws IOException {
-        List<Splitter.Piece> pieces = Splitter.split(shell.sourceCodeAnalysis(), code);
-        if (pieces.isEmpty()) {
+        List<Splitter.Piece> pieces = Splitter.split(shell.sourceCodeAnalysis(), code, cell);
+        if (pieces.isEmpty() || cell.dead) {
             return null;
         }
         Splitter.Piece last = pieces.get(pieces.size() - 1);

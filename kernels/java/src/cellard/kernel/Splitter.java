@@ -37,12 +37,13 @@ final class Splitter {
         return !last.statement && !Statements.closes(code.substring(Math.max(0, last.offset)));
     }
 
-    static List<Piece> split(SourceCodeAnalysis analysis, String code) {
+    /** Splits a cell; as far as it has come, if it is to stop. */
+    static List<Piece> split(SourceCodeAnalysis analysis, String code, Cell cell) {
         List<Piece> out = new ArrayList<>();
         int from = 0; // of the statements that wait to become a block
         int count = 0;
         int at = 0;
-        while (at < code.length()) {
+        while (at < code.length() && !cell.dead) {
             if (Character.isWhitespace(code.charAt(at))) {
                 at++; // JShell counts lines from the first that has something
                 continue;

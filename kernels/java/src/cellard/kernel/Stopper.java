@@ -107,6 +107,9 @@ final class Stopper implements Runnable {
     }
 
     private void climb(Cell cell) throws Exception {
+        if (cell.asked != 0) { // here, where it may wait, rather than where frames are read
+            calls.done(cell.asked);
+        }
         Session session = this.session;
         if (session == null) {
             return; // nothing runs yet, and the cell will not
