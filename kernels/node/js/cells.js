@@ -13,7 +13,8 @@ const { closeSince, handles } = require('./handles.js');
 const { state } = realm;
 const { setImmediate } = require('node:timers');
 
-const prototypes = [main.Object.prototype, main.Array.prototype];
+const arrays = main.Array.prototype;
+const prototypes = [main.Object.prototype, arrays];
 
 class Cells {
   constructor(shared) {
@@ -83,7 +84,11 @@ class Cells {
       awaitPromise: true,
     };
     // From here on the watching thread may terminate what runs.
-    while (Atomics.compareExchange(this.shared, 0, 0, cell.id << 2) !== 0) this.absorb();
+    const run = cell.id << 2;
+    for (let word = 1; word !== 0 && word !== run && word !== (run | 1); ) {
+      word = Atomics.compareExchange(this.shared, 0, 0, run);
+      if (word === (run | 2)) this.absorb(); // meant for what this cell waited for
+    }
     this.post('Runtime.evaluate', options, (failed, answer) => {
       if (this.cell !== cell) return; // it has been given up
       const thrown = answer && answer.exceptionDetails;
@@ -268,15 +273,15 @@ class Cells {
 // connect makes a session. Its constructor in Node 20 iterates an array, whatever a cell
 // has made of that.
 const { iterator } = Symbol;
-const native = Reflect.getOwnPropertyDescriptor(main.Array.prototype, iterator);
+const native = Reflect.getOwnPropertyDescriptor(arrays, iterator);
 function connect() {
-  const found = Reflect.getOwnPropertyDescriptor(main.Array.prototype, iterator);
+  const found = Reflect.getOwnPropertyDescriptor(arrays, iterator);
   const changed = !found || found.value !== native.value;
-  if (changed) Reflect.defineProperty(main.Array.prototype, iterator, native);
+  if (changed) Reflect.defineProperty(arrays, iterator, native);
   const session = new inspector.Session();
   session.connect();
-  if (changed && found) Reflect.defineProperty(main.Array.prototype, iterator, found);
-  else if (changed) Reflect.deleteProperty(main.Array.prototype, iterator);
+  if (changed && found) Reflect.defineProperty(arrays, iterator, found);
+  else if (changed) Reflect.deleteProperty(arrays, iterator);
   return session;
 }
 
