@@ -296,7 +296,7 @@ func TestEnvironment(t *testing.T) {
 
 func TestInput(t *testing.T) {
 	s := start(t)
-	s.is("import (\"os\"; \"fmt\"; \"bufio\")", "", "")
+	s.is("import (\"os\"; \"fmt\"; \"bufio\"; \"time\")", "", "")
 	ask := func(code string, answers ...string) ran {
 		return s.runCell(t.Context(), code, func(c *kernel.Cell, r *kerneltest.Recorder) {
 			c.AllowStdin = true
@@ -314,6 +314,14 @@ func TestInput(t *testing.T) {
 	r = ask("var w string\nn, err := fmt.Scanln(&w)\nfmt.Println(n, err, w)", "word")
 	if got := r.Stream("stdout"); got != "1 <nil> word\n" {
 		t.Errorf("Scanln: %q %v", got, r.err)
+	}
+	// An interrupt takes a question back, and the next gets its own answer.
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	s.runCell(ctx, "time.Sleep(2*time.Second)", nil)
+	r = ask("var again string\nfmt.Scanln(&again)\nfmt.Println(again)", "mine")
+	if got := r.Stream("stdout"); got != "mine\n" {
+		t.Errorf("after an interrupt: %q %v", got, r.err)
 	}
 	refused := s.run("var q string\n_, err := fmt.Scan(&q)\nfmt.Println(err)")
 	if got := refused.Stream("stdout"); !strings.Contains(got, "without answers") {

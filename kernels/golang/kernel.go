@@ -229,6 +229,9 @@ func loadError(text string) string {
 	if strings.Contains(text, "different version of package") {
 		return text + ": the module was loaded in another version before; restart the kernel to use this one"
 	}
+	if strings.Contains(text, "failed to map segment") {
+		return text + ": the directory for temporary files does not let programs run; set TMPDIR to one that does"
+	}
 	return text
 }
 

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync"
 
 	"github.com/cellard/cellard/kernels/golang/compiler"
@@ -48,6 +49,9 @@ func main() {
 	if os.Getenv(wire.LinkerVariable) != "" {
 		os.Exit(compiler.Link(os.Args[1:]))
 	}
+	// An interrupt of a cell may be for all that the kernel has started; this process is
+	// told by a request.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	var o wire.Options
 	in := json.NewDecoder(bufio.NewReader(os.Stdin))
 	if err := in.Decode(&o); err != nil {

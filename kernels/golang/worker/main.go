@@ -51,10 +51,10 @@ type worker struct {
 	mu  sync.Mutex // held over a write
 	out *json.Encoder
 
-	state   sync.Mutex
-	cell    int
-	stop    chan struct{}
-	answers chan request
+	state  sync.Mutex
+	cell   int
+	stop   chan struct{}
+	asking map[int]chan request // the cells that wait for a line
 }
 
 func main() {
@@ -63,7 +63,7 @@ func main() {
 	}
 	// An interrupt comes as a request; the signal is for what cells start.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	w := &worker{out: json.NewEncoder(os.NewFile(4, "events")), answers: make(chan request, 1)}
+	w := &worker{out: json.NewEncoder(os.NewFile(4, "events")), asking: map[int]chan request{}}
 	w.out.SetEscapeHTML(false)
 	host.Setup(func(e host.Event) { w.send(e) }, w.ask)
 	in := json.NewDecoder(bufio.NewReaderSize(os.NewFile(3, "requests"), 64<<10))
@@ -91,10 +91,12 @@ func main() {
 			}
 			w.state.Unlock()
 		case "answer":
-			select {
-			case w.answers <- r:
-			default:
+			w.state.Lock()
+			if to := w.asking[r.Cell]; to != nil {
+				delete(w.asking, r.Cell)
+				to <- r
 			}
+			w.state.Unlock()
 		}
 	}
 }
@@ -194,21 +196,16 @@ func surround(env map[string]string, cwd string) (undo func(), err error) {
 	return undo, nil
 }
 
-// ask asks the kernel for a line of input.
+// ask asks the kernel for a line of input. It is called by one goroutine at a time.
 func (w *worker) ask(c *host.Cell) (string, error) {
-	select { // an answer that came too late for its question
-	case <-w.answers:
-	default:
-	}
+	answer := make(chan request, 1)
+	w.state.Lock()
+	w.asking[c.Number] = answer
+	w.state.Unlock()
 	w.send(host.Event{Kind: "input", Cell: c.Number})
-	for r := range w.answers {
-		if r.Cell != c.Number {
-			continue
-		}
-		if r.Error != "" {
-			return "", errors.New(r.Error)
-		}
-		return r.Text, nil
+	r := <-answer
+	if r.Error != "" {
+		return "", errors.New(r.Error)
 	}
-	return "", io.EOF
+	return r.Text, nil
 }
