@@ -138,6 +138,12 @@ func TestCells(t *testing.T) {
 			{"y := x\nx := \"s\"\nz := x\ny + len(z)", "", "2"},
 			{"import \"fmt\"\nfmt.Println(x)", "s\n", ""},
 		}},
+		{"packages of the standard library need no import", []step{
+			{"fmt.Println(strings.ToUpper(\"a\"))", "A\n", ""},
+			{"func f() string { return filepath.Base(\"a/b\") }\nf()", "", "b"},
+			{"math := struct{ Pi int }{3}\nmath.Pi", "", "3"},
+			{"math.Pi", "", "3"},
+		}},
 		{"JSON does not see lower-case fields", []step{
 			{"import \"encoding/json\"\ntype rec struct { Name string; secret int }\nb, err := json.Marshal(rec{\"n\", 5})\nstring(b)", "", "{\"Name\":\"n\"}"},
 		}},

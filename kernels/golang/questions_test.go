@@ -45,15 +45,15 @@ func TestComplete(t *testing.T) {
 		not        string
 	}{
 		{"val", 0, 3, []string{"value"}, "point"},
-		{"value.", 6, 6, []string{"xCoord", "yCoord", "area"}, "value"},
-		{"é := 1\nvalue.x", 13, 14, []string{"xCoord"}, "yCoord"},
-		{"strings.ToU", 8, 11, []string{"ToUpper"}, "ToLower"},
-		{"local := strings.Builder{}\nlocal.Wri", 33, 36, []string{"WriteString"}, "Len"},
-		{"func f() {\n\tinner := value\n\tinner.y", 34, 35, []string{"yCoord"}, "xCoord"},
+		{"value.", 0, 6, []string{"value.xCoord", "value.yCoord", "value.area"}, "value"},
+		{"é := 1\nvalue.x", 7, 14, []string{"value.xCoord"}, "value.yCoord"},
+		{"strings.ToU", 0, 11, []string{"strings.ToUpper"}, "strings.ToLower"},
+		{"local := strings.Builder{}\nlocal.Wri", 27, 36, []string{"local.WriteString"}, "local.Len"},
+		{"func f() {\n\tinner := value\n\tinner.y", 28, 35, []string{"inner.yCoord"}, "inner.xCoord"},
 		{"fo", 0, 2, []string{"for"}, "if"},
 		{"dis", 0, 3, []string{"display"}, ""},
-		{"import \"os\"\nos.Gete", 15, 19, []string{"Getenv"}, "Setenv"},
-		{"math.Flo", 5, 8, []string{"Floor"}, ""},
+		{"import \"os\"\nos.Gete", 12, 19, []string{"os.Getenv"}, "os.Setenv"},
+		{"math.Flo", 0, 8, []string{"math.Floor"}, ""},
 		{"pé", 0, 2, []string{"pé"}, ""},
 	} {
 		got, err := s.k.Complete(t.Context(), c.code, len([]rune(c.code)))

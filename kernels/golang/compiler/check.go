@@ -177,6 +177,13 @@ func (c *checked) enliven(file *ast.File, s *scope, imp types.Importer) {
 			c.pkg.Scope().Insert(o)
 		}
 	}
+	for name, selected := range c.selected() {
+		if !declared[name] && !brought[name] && s.names[name].path == "" && s.names[name].object == nil && types.Universe.Lookup(name) == nil {
+			if path := guess(imp, name, selected); path != "" {
+				importing(name, path)
+			}
+		}
+	}
 	for _, path := range s.dots {
 		if pkg, err := imp.Import(path); err == nil {
 			for _, name := range pkg.Scope().Names() {

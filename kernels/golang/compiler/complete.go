@@ -76,6 +76,11 @@ func wordAt(code string, at int) (path []string, piece string, start int) {
 func (s *Session) Complete(code string, cursor int) wire.Completion {
 	path, piece, start := wordAt(code, cursor)
 	c := wire.Completion{Start: start, End: max(0, min(cursor, len(code)))}
+	prefix := ""
+	if len(path) > 0 {
+		prefix = strings.Join(path, ".") + "."
+	}
+	c.Start -= len(prefix)
 	found := map[string]string{}
 	add := func(name, kind string) {
 		if name != "" && name != "_" && strings.HasPrefix(name, piece) && !strings.Contains(name, old) {
@@ -92,8 +97,9 @@ func (s *Session) Complete(code string, cursor int) wire.Completion {
 	}
 	sort.Strings(c.Matches)
 	c.Matches = c.Matches[:min(len(c.Matches), maxMatches)]
-	for _, name := range c.Matches {
+	for i, name := range c.Matches {
 		c.Types = append(c.Types, found[name])
+		c.Matches[i] = prefix + name
 	}
 	return c
 }

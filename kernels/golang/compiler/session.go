@@ -70,6 +70,16 @@ type packages struct {
 	gc types.Importer
 }
 
+// Named are the packages of the standard library whose paths end with a name.
+func (p *packages) Named(name string) (paths []string) {
+	for path := range p.s.archives {
+		if isStandard(path) && path[strings.LastIndex(path, "/")+1:] == name {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
 // Import gives a package's types. Its error says what to do, between noPackage and the
 // checker's parenthesis.
 func (p *packages) Import(path string) (*types.Package, error) {
