@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cellard/cellard/client"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -32,6 +33,22 @@ func (m *machine) testRef(t *testing.T) {
 	}
 	if b, err := fetch(m.agent, "/v1/interpreter/contexts/python/results/"+path.Base(ref.Path)); err != nil || string(b) != whole {
 		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// A host in Go reaches the guest by the client, which makes the handshake itself.
+func (m *machine) testClient(t *testing.T) {
+	c, err := client.New(fmt.Sprintf("firecracker://%s?port=%d", m.uds, agentPort), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if h, err := c.Health(t.Context()); err != nil || h.Status != "ok" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	x, err := c.Run(t.Context(), api.RunRequest{Code: "print('by the client')"})
+	if err != nil || x.Status != api.StatusOK || x.Stdout != "by the client\n" {
+		t.Errorf("%s, %v", show(x), err)
 	}
 }
 

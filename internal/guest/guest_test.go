@@ -29,6 +29,7 @@ func TestGuest(t *testing.T) {
 	}{
 		{"Listens", (*machine).testListens},
 		{"Outcomes", (*machine).testOutcomes},
+		{"Client", (*machine).testClient},
 		{"Ref", (*machine).testRef},
 		{"Stream", (*machine).testStream},
 		{"MuchOutput", (*machine).testMuchOutput},
