@@ -65,7 +65,7 @@ func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir string) (*fron
 		return nil, err
 	}
 	err = f.send(wire.Options{Goroot: t.Root, Language: t.Language, Importcfg: w.importcfg(), Dir: dir,
-		Linker: linker, LinkProgram: w.front(), Cache: w.cache()})
+		Linker: linker, LinkProgram: w.front(), Cache: w.cache(), Shared: w.shared()})
 	return f, err
 }
 

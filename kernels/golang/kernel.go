@@ -77,8 +77,6 @@ func (k *Kernel) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	// Without it a module's first use takes a minute, and works.
-	_ = w.seed()
 	if k.worker, err = startWorker(k.reaper, w); err != nil {
 		return err
 	}

@@ -270,41 +270,11 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// seed gives a user's build cache the shared one's entries, as links, so that modules
-// don't build the standard library anew.
-func (w *workspace) seed() error {
-	shared := filepath.Join(filepath.Dir(w.dir), "build")
-	if filepath.Dir(w.dir) == w.own {
-		return nil
+// shared is the build cache that the workspace was built with, where that isn't the
+// user's own; else "".
+func (w *workspace) shared() string {
+	if base := filepath.Dir(w.dir); base != w.own {
+		return filepath.Join(base, "build")
 	}
-	if _, err := os.Stat(w.cache()); err == nil {
-		return nil
-	}
-	temp, err := os.MkdirTemp(w.own, "seed-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(temp)
-	dirs, err := os.ReadDir(shared)
-	if err != nil {
-		return err
-	}
-	for _, d := range dirs {
-		if !d.IsDir() || len(d.Name()) != 2 {
-			continue
-		}
-		if err := os.Mkdir(filepath.Join(temp, d.Name()), 0o755); err != nil {
-			return err
-		}
-		files, err := os.ReadDir(filepath.Join(shared, d.Name()))
-		if err != nil {
-			return err
-		}
-		for _, f := range files {
-			if err := os.Symlink(filepath.Join(shared, d.Name(), f.Name()), filepath.Join(temp, d.Name(), f.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return os.Rename(temp, w.cache())
+	return ""
 }

@@ -2,9 +2,12 @@ package compiler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/token"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +18,8 @@ import (
 // modules is the session's Go module, by which cells import what isn't of the standard
 // library.
 type modules struct {
-	dir, cache, goroot, language string
-	got                          bool
+	dir, cache, shared, goroot, language string
+	got                                  bool
 }
 
 // get gets modules for the session, as go get would.
@@ -77,6 +80,8 @@ func (m *modules) prepare() error {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return err
 	}
+	// Without it a module's first use takes minutes, and works.
+	_ = seed(m.cache, m.shared)
 	return os.WriteFile(file, []byte("module session\n\ngo "+strings.TrimPrefix(m.language, "go")+"\n"), 0o600)
 }
 
@@ -122,4 +127,58 @@ func (s *Session) resolve(ctx context.Context, p *parsed) error {
 		}
 	}
 	return nil
+}
+
+// seed gives a build cache that isn't there yet the entries of another, so that the
+// standard library isn't built anew. They are copied: what a link points to may go.
+func seed(cache, from string) error {
+	if from == "" {
+		return nil
+	}
+	if _, err := os.Stat(cache); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(cache), 0o700); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(cache), "seed-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	err = filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(temp, strings.TrimPrefix(path, from))
+		switch {
+		case d.IsDir():
+			return os.MkdirAll(to, 0o700)
+		case d.Type().IsRegular():
+			return copyFile(path, to)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return os.Rename(temp, cache)
+}
+
+// copyFile copies a file, by a link where it can.
+func copyFile(from, to string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }

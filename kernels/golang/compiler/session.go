@@ -45,7 +45,7 @@ func New(o wire.Options) (*Session, error) {
 			env: []string{wire.LinkerVariable + "=" + string(linker)}},
 		archives: archives{},
 		fset:     token.NewFileSet(),
-		modules:  modules{dir: filepath.Join(o.Dir, "module"), cache: o.Cache, goroot: o.Goroot, language: o.Language},
+		modules:  modules{dir: filepath.Join(o.Dir, "module"), cache: o.Cache, shared: o.Shared, goroot: o.Goroot, language: o.Language},
 	}
 	s.archives.readImportcfg(string(cfg))
 	if s.archives[RuntimePath] == "" {

@@ -13,8 +13,9 @@ type Options struct {
 	// Link.
 	Linker      Linker
 	LinkProgram string
-	// Cache is the build cache (GOCACHE) for modules.
-	Cache string
+	// Cache is the build cache (GOCACHE) for modules. Shared, if not "", is another, whose
+	// entries it begins with.
+	Cache, Shared string
 }
 
 // Result is a cell that was compiled, to be loaded.
