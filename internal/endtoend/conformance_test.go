@@ -8,17 +8,21 @@ import (
 	"testing"
 
 	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/internal/pythons"
 )
 
 // conforming are the kernels of our own that the public test suite is run on; what each
 // has is told in testdata/conformance.py.
-var conforming = []string{"bash"}
+var conforming = []string{"bash", "go"}
 
 // TestConformance runs jupyter_kernel_test and nbclient on the kernels of our own, as any
 // Jupyter client starts them: by the kernelspecs that cellard kernel install writes.
 func TestConformance(t *testing.T) {
 	python := pythons.Named(t, "conformance")
+	if err := gocache.Setup(); err != nil {
+		t.Fatal(err)
+	}
 	binary, err := binaries.release()
 	if err != nil {
 		t.Fatal(err)

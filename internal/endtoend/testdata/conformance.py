@@ -30,6 +30,22 @@ LANGUAGES = {
         # Bash has no value of a last expression, no pager and no clear_output.
         without={"test_execute_result", "test_history", "test_pager", "test_clear_output"},
     ),
+    "go": dict(
+        file_extension=".go",
+        code_hello_world='fmt.Println("hello, world")',
+        code_stderr='fmt.Fprintln(os.Stderr, "oops")',
+        code_generate_error='panic("no")',
+        code_execute_result=[{"code": "6 * 7", "result": "42"}],
+        completion_samples=[{"text": "strings.ToUpp", "matches": {"strings.ToUpper", "strings.ToUpperSpecial"}}],
+        complete_code_samples=["x := 1", "func f() int { return 1 }"],
+        incomplete_code_samples=["func f() int {", "var s = `a"],
+        invalid_code_samples=["func func func"],
+        code_display_data=[{"code": 'display(map[string]any{"text/html": "<b>x</b>"})', "mime": "text/html"}],
+        code_inspect_sample="strings.ToUpper",
+        notebook=[("x := 41", ""), ("fmt.Println(x + 1)", "42\n")],
+        # Go has no history, no pager and no clear_output.
+        without={"test_history", "test_pager", "test_clear_output"},
+    ),
 }
 
 
