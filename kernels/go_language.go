@@ -4,10 +4,15 @@ import (
 	"context"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/protocol/api"
 )
+
+// buildWithin bounds what the Go kernel builds at its first start: the standard library
+// took 40 s to 5 minutes on two cores, by what else they did.
+const buildWithin = 20 * time.Minute
 
 // goRunner runs Go by a kernel of our own.
 func (c *Catalogue) goRunner(o Options) runner {
@@ -32,6 +37,8 @@ func (c *Catalogue) goRunner(o Options) runner {
 			if err != nil {
 				return nil, err
 			}
+			launch.Env = append(slices.Clip(launch.Env), golang.WaitVariable+"=1")
+			launch.StartTimeout, launch.StartNotice = buildWithin, "building what Go cells need, once for this toolchain: a minute or two"
 			if dir := os.Getenv(golang.CacheVariable); dir != "" {
 				launch.Env = append(slices.Clip(launch.Env), golang.CacheVariable+"="+dir)
 			}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -28,6 +29,11 @@ type Launch struct {
 	InterruptMode string
 	// Transport is "ipc", or "tcp" for a kernel that is not known to do ipc.
 	Transport string
+	// StartTimeout, if it isn't 0, is how long the kernel may take to start, where that is
+	// more than the agent's own bound: what it needs may have to be built once. What is
+	// said to those who wait is StartNotice.
+	StartTimeout time.Duration
+	StartNotice  string
 	// CellEnv tells that the kernel takes a cell's env and cwd from the metadata of
 	// its execute_request: {"cellard":{"env":{…},"cwd":"…"}}.
 	CellEnv bool

@@ -37,6 +37,11 @@ type kernel struct {
 	killedAt time.Time
 }
 
+// startTimeout bounds the start of a kernel.
+func (m *Manager) startTimeout(l *kernels.Launch) time.Duration {
+	return max(m.o.StartTimeout, l.StartTimeout)
+}
+
 // startKernel starts what launch describes and returns once it answers. When ctx
 // ends first, or the process does, nothing is left of it and the error is an
 // *api.Error with the kernel's last words.
@@ -61,7 +66,7 @@ func (m *Manager) startKernel(ctx context.Context, launch *kernels.Launch, cwd s
 	}
 	k.close()
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), errStartTimeout) {
-		err = fmt.Errorf("the kernel did not answer within %v", m.o.StartTimeout)
+		err = fmt.Errorf("the kernel did not answer within %v", m.startTimeout(launch))
 	}
 	e := api.Errorf(api.CodeKernelFailed, "%s: %v", launch.KernelName, err)
 	if words != "" {

@@ -254,6 +254,9 @@ func (s *session) next() {
 	s.send(t)
 }
 
+// noticeAfter is when those who wait for a start are told why it takes long.
+const noticeAfter = 3 * time.Second
+
 // startKernel begins a start; the loop goes on meanwhile.
 func (s *session) startKernel(forCell bool) {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -265,9 +268,15 @@ func (s *session) startKernel(forCell bool) {
 			st.launch, st.err = s.m.catalogue.Install(ctx, st.launch.Language, s.progress)
 		}
 		if st.err == nil {
-			timeout := time.AfterFunc(s.m.o.StartTimeout, func() { cancel(errStartTimeout) })
+			timeout := time.AfterFunc(s.m.startTimeout(st.launch), func() { cancel(errStartTimeout) })
+			notice := time.AfterFunc(noticeAfter, func() {
+				if st.launch.StartNotice != "" {
+					s.progress(st.launch.StartNotice)
+				}
+			})
 			st.k, st.err = s.m.startKernel(ctx, st.launch, s.cwd, s.env)
 			timeout.Stop()
+			notice.Stop()
 		}
 		cancel(nil)
 		s.started <- st

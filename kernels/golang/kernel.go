@@ -104,8 +104,16 @@ func (k *Kernel) Close() error {
 	return os.RemoveAll(k.dir)
 }
 
+// WaitVariable, in the kernel's environment, has it answer only once what cells need is
+// built: for an agent, whose cells' deadlines are not to count that. Other front ends
+// take a kernel that doesn't answer within a minute for dead.
+const WaitVariable = "CELLARD_GO_WAIT"
+
 // Info is the reply to kernel_info_request.
 func (k *Kernel) Info() (jupyter.KernelInfo, error) {
+	if os.Getenv(WaitVariable) != "" {
+		<-k.ready // an error of it is told to the cells
+	}
 	return jupyter.KernelInfo{
 		Implementation:        Implementation,
 		ImplementationVersion: Version,

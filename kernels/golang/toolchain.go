@@ -22,7 +22,7 @@ import (
 const minMinor = 22
 
 // Hint says what to do where there is no toolchain that will do.
-const Hint = "install Go 1.22 or newer, such as from https://go.dev/dl to /usr/local/go, and gcc with the C library's headers (apt-get install gcc libc6-dev)"
+const Hint = "install Go 1.22 or newer (golang-go where the distribution has that, or the official archive unpacked to /usr/local/go), and gcc with the C library's headers (apt-get install gcc libc6-dev)"
 
 // Toolchain is a Go toolchain that can build plugins.
 type Toolchain struct {

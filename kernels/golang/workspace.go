@@ -171,8 +171,15 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		}
 		return string(out), nil
 	}
-	list, err := again(ctx, run, "list", "-buildmode=plugin", "-export", "-deps",
-		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/...")
+	exports := []string{"list", "-buildmode=plugin", "-export", "-deps",
+		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/..."}
+	list, err := again(ctx, run, exports...)
+	if err != nil && ctx.Err() == nil {
+		// What is kept of earlier builds may be damaged: it is the cells' user's own.
+		if os.RemoveAll(w.cache()) == nil {
+			list, err = again(ctx, run, exports...)
+		}
+	}
 	if err != nil {
 		return err
 	}
