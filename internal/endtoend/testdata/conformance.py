@@ -30,6 +30,60 @@ LANGUAGES = {
         # Bash has no value of a last expression, no pager and no clear_output.
         without={"test_execute_result", "test_history", "test_pager", "test_clear_output"},
     ),
+    "javascript": dict(
+        file_extension=".js",
+        code_hello_world="console.log('hello, world')",
+        code_stderr="console.error('oops')",
+        code_generate_error="throw new Error('no')",
+        code_execute_result=[
+            {"code": "6 * 7", "result": "42"},
+            {"code": "[{a: 1}]", "mime": "application/vnd.runtime.table+json"},
+        ],
+        code_clear_output="display.clear()",
+        completion_samples=[{"text": "Math.ma", "matches": {"max"}}],
+        complete_code_samples=["1 + 1", "function f() { return 1 }"],
+        incomplete_code_samples=["function f() {", "`a"],
+        invalid_code_samples=["let = = 1"],
+        code_display_data=[
+            {"code": "display({'text/html': '<b>x</b>'})", "mime": "text/html"},
+            {"code": "display.svg('<svg/>')", "mime": "image/svg+xml"},
+        ],
+        code_inspect_sample="Math.max",
+        notebook=[("let x = 41", ""), ("console.log(await Promise.resolve(x + 1)); console.error('err')", "42\n")],
+        without={"test_history", "test_pager"},  # Node has neither
+    ),
+    "typescript": dict(
+        file_extension=".ts",
+        code_hello_world="console.log('hello, world' as string)",
+        code_stderr="console.error('oops')",
+        code_generate_error="throw new Error('no')",
+        code_execute_result=[{"code": "enum E { A, B }\nE.B as number + 41", "result": "42"}],
+        code_clear_output="display.clear()",
+        completion_samples=[{"text": "Math.ma", "matches": {"max"}}],
+        complete_code_samples=["const x: number = 1", "interface P { n: number }"],
+        incomplete_code_samples=["function f(a: number) {", "interface P {"],
+        invalid_code_samples=["let = = 1"],
+        code_display_data=[{"code": "display({'text/html': '<b>x</b>'})", "mime": "text/html"}],
+        code_inspect_sample="Math.max",
+        notebook=[("let x: number = 41", ""), ("console.log(x + 1)", "42\n")],
+        without={"test_history", "test_pager"},
+    ),
+    "java": dict(
+        file_extension=".java",
+        code_hello_world='System.out.println("hello, world");',
+        code_stderr='System.err.println("oops");',
+        code_generate_error='throw new IllegalStateException("no");',
+        code_execute_result=[{"code": "6 * 7", "result": "42"}],
+        completion_samples=[{"text": "Math.ma", "matches": {"max("}}],
+        complete_code_samples=["int x = 1;", "int f() { return 1; }"],
+        incomplete_code_samples=["int f() {", "class A {"],
+        invalid_code_samples=["int int int;"],
+        code_display_data=[{"code": 'display(Map.of("text/html", "<b>x</b>"));', "mime": "text/html"}],
+        code_inspect_sample="Math.max",
+        notebook=[("int x = 41;", ""), ('System.out.println(x + 1); System.err.println("err");', "42\n")],
+        # JShell has no pager, and a cell of Java's nothing to clear an output with.
+        without={"test_history", "test_pager", "test_clear_output"},
+    ),
     "go": dict(
         file_extension=".go",
         code_hello_world='fmt.Println("hello, world")',
@@ -43,7 +97,6 @@ LANGUAGES = {
         code_display_data=[{"code": 'display(map[string]any{"text/html": "<b>x</b>"})', "mime": "text/html"}],
         code_inspect_sample="strings.ToUpper",
         notebook=[("x := 41", ""), ("fmt.Println(x + 1)", "42\n")],
-        # Go has no history, no pager and no clear_output.
         without={"test_history", "test_pager", "test_clear_output"},
     ),
 }
@@ -86,7 +139,7 @@ def suite(name):
 if __name__ == "__main__":
     tests, without = suite(sys.argv[1])
     result = unittest.TextTestRunner(verbosity=2).run(tests)
-    skipped = {test.id().rsplit(".", 1)[1] for test, _ in result.skipped}
+    skipped = {test.id().split(" ")[0].rsplit(".", 1)[1] for test, _ in result.skipped}
     if skipped != without:
         print("skipped", sorted(skipped), "and not", sorted(without))
     sys.exit(not result.wasSuccessful() or skipped != without)
