@@ -50,7 +50,8 @@ lint:
 	@for f in $$(git ls-files '*.py'); do "$$(scripts/setup-python.sh newest)" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' "$$f" || exit 1; done
 
 bench: build
-	@python="$$(scripts/setup-python.sh newest)" && $(GO) run ./bench -agent bin/cellard -python "$$python" $(FIGURES)
+	@python="$$(scripts/setup-python.sh newest)" && languages="$$(scripts/setup-languages.sh)" && eval "$$languages" && \
+	JUPYTER_PATH="$$(scripts/setup-peers.sh)" CELLARD_NODE="$$CELLARD_TEST_NODE" $(GO) run ./bench -agent bin/cellard -python "$$python" $(FIGURES)
 
 fuzz:
 	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" scripts/fuzz.sh

@@ -23,6 +23,7 @@ var figures = []figure{
 	{"idle", "an agent that has nothing to do", idleFigure},
 	{"start", "from exec to a served request", startFigure},
 	{"size", "the binary", sizeFigure},
+	{"languages", "the kernels of the languages, beside those that others would use, by the same agent", languagesFigure},
 }
 
 // cellFigure compares the agent with what one would use without it, and with its

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/protocol/api"
+)
+
+// spoken are the languages beside Python. A trivial cell of each is what is run; aims are
+// for the start of a kernel up to its first answer, such a cell, and what the interpreter
+// has in memory.
+var spoken = []struct{ language, cell, aims string }{
+	{"bash", ":", "aims: 10 ms, 3 ms"},
+	{"javascript", "1", "aims: 0.3 s, 1 ms, 60 MiB"},
+	{"typescript", "1", "aims: 0.3 s, 1 ms, 60 MiB"},
+	{"java", "1", "aims: 1 s, 30 ms, 110 MiB"},
+	{"r", "1", ""},
+	{"go", "1", "aims: 400 ms a cell"},
+}
+
+// languagesFigure compares the kernel of each language with the one that others would
+// use for it, both behind the same agent: the kernelspec peer-LANGUAGE of
+// scripts/setup-peers.sh, where there is one.
+func languagesFigure(e *env) (rows []row, err error) {
+	a, err := e.startAgent()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if log := a.stop(); err != nil {
+			err = fmt.Errorf("%w\n%s", err, log)
+		}
+	}()
+	for _, s := range spoken {
+		names := []string{s.language}
+		peer := "peer-" + s.language
+		if _, err := os.Stat(filepath.Join(os.Getenv("JUPYTER_PATH"), "kernels", peer)); err == nil {
+			names = append(names, peer)
+		}
+		costs := make([]cost, len(names))
+		for range e.rounds {
+			for i, name := range names {
+				if err := costs[i].measure(e, a, name, s.cell); err != nil {
+					return nil, fmt.Errorf("%s: %w", name, err)
+				}
+			}
+		}
+		for i, c := range costs {
+			note := s.aims
+			if i == 0 && len(costs) > 1 {
+				p := costs[1]
+				note = fmt.Sprintf("of the peer's: start %s, cell %s, memory %s", times(median(c.start), median(p.start)),
+					times(median(c.cell), median(p.cell)), times(median(c.memory), median(p.memory)))
+				if s.aims != "" {
+					note += "; " + s.aims
+				}
+			} else if i == 1 {
+				note = c.kernel
+			}
+			rows = append(rows, row{names[i] + ": start, cell, memory", "", fmt.Sprintf("%8s %10s %10s  %s",
+				ms(median(c.start)), ms(median(c.cell)), mib(int64(median(c.memory))), note)})
+		}
+	}
+	return rows, nil
+}
+
+// cost is what a kernel takes: to start and run its first cell, for a further cell, at
+// rest.
+type cost struct {
+	start, cell, memory []float64 // milliseconds, bytes
+	kernel              string
+}
+
+const trivialCells = 20
+
+func (c *cost) measure(e *env, a *agent, language, code string) error {
+	begin := time.Now()
+	req := api.RunRequest{Code: code, Context: "bench-" + language}
+	res, err := a.post(e.ctx, "/v1/interpreter/contexts", map[string]string{"id": req.Context, "language": language})
+	if err != nil {
+		return err
+	}
+	var made api.Context
+	err = json.NewDecoder(res.Body).Decode(&made)
+	res.Body.Close()
+	if err != nil {
+		return err
+	}
+	if err := trivial(e, a, req); err != nil {
+		return err
+	}
+	c.start = append(c.start, float64(time.Since(begin))/1e6)
+	c.kernel = made.Kernel.Name
+	var took []float64
+	for range trivialCells {
+		begin := time.Now()
+		if err := trivial(e, a, req); err != nil {
+			return err
+		}
+		took = append(took, float64(time.Since(begin))/1e6)
+	}
+	c.cell = append(c.cell, median(took))
+	c.memory = append(c.memory, float64(treeMemory(made.ProcessID)))
+	return a.remove(e, req.Context)
+}
+
+// trivial runs a cell that must be ok.
+func trivial(e *env, a *agent, req api.RunRequest) error {
+	res, err := a.post(e.ctx, "/v1/interpreter:run", req)
+	if err != nil {
+		return err
+	}
+	var x api.Execution
+	err = json.NewDecoder(res.Body).Decode(&x)
+	res.Body.Close()
+	if err == nil && x.Status != api.StatusOK {
+		err = fmt.Errorf("a cell ended as %s: %+v", x.Status, x.Error)
+	}
+	return err
+}
+
+// remove deletes a context.
+func (a *agent) remove(e *env, id string) error {
+	req, err := http.NewRequestWithContext(e.ctx, "DELETE", "http://agent/v1/interpreter/contexts/"+id, nil)
+	if err != nil {
+		return err
+	}
+	res, err := a.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	_, err = io.Copy(io.Discard, res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("DELETE: %s", res.Status)
+	}
+	return err
+}
+
+// treeMemory is the memory of a process and of what came from it, where each page counts
+// in the parts that share it (proc(5), smaps_rollup, Pss).
+func treeMemory(pid int) (sum int64) {
+	pids := []int{pid}
+	for _, s := range procfs.Family(pid, "") {
+		pids = append(pids, s.PID)
+	}
+	for _, pid := range pids {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+				n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+				sum += n << 10
+			}
+		}
+	}
+	return sum
+}
