@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -197,6 +198,10 @@ func dirs(t *testing.T) (workspace, run string, args []string) {
 }
 
 func TestServeAndStop(t *testing.T) {
+	// An agent leaves ignored what was ignored at its start, as under nohup.
+	hups := make(chan os.Signal, 1)
+	signal.Notify(hups, syscall.SIGHUP)
+	defer signal.Stop(hups)
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		_, run, args := dirs(t)
 		socket := filepath.Join(run, "s")

@@ -1,9 +1,12 @@
 package bash
 
 import (
+	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -22,6 +25,10 @@ func TestQuote(t *testing.T) {
 func TestParseTraps(t *testing.T) {
 	code := `trap 'echo "it'\''s"
 two' INT; trap '' TERM; trap 'x' DEBUG; trap '\builtin :' ERR; echo "trap -- 'half"; trap -p`
+	// One that is ignored by this process, as under nohup, would be printed too.
+	hups := make(chan os.Signal, 1)
+	signal.Notify(hups, syscall.SIGHUP)
+	defer signal.Stop(hups)
 	out, err := exec.Command("bash", "-c", code).Output()
 	if err != nil {
 		t.Fatal(err)
