@@ -25,11 +25,12 @@ mkdir -p "$cache"
 exec 9>"$guest.lock" # two runs at once make one guest
 flock 9
 
+exec 3>&1 >&2 # whatever a program prints, the path alone is the answer
 stamp=$(cksum <"$0")
 command -v qemu-system-x86_64 >/dev/null && command -v cpio >/dev/null && command -v mke2fs >/dev/null ||
 	"$here/install.sh" qemu-system-x86 cpio e2fsprogs
 if [ "$(cat "$guest/stamp" 2>/dev/null)" = "$stamp" ]; then
-	echo "$guest"
+	echo "$guest" >&3
 	exit
 fi
 
@@ -99,4 +100,4 @@ rm -rf "$root" "$new/apt" "$new/debs" "$new/kernel" "$new/cargo" "$new/target"
 echo "$stamp" >"$new/stamp"
 mv "$new" "$guest"
 trap - EXIT
-echo "$guest"
+echo "$guest" >&3
