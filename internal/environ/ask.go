@@ -27,8 +27,8 @@ type Asking struct {
 }
 
 // Ask runs a program to its end, and its children with it, and returns what it printed
-// on stdout, at most 64 KiB of it. The error, which has the last line of its stderr, is
-// for the user.
+// on stdout, at most 64 KiB of it. The error is for the user: it has the last line of its
+// stderr, and doesn't name the program.
 func Ask(ctx context.Context, a Asking) (string, error) {
 	if a.Timeout <= 0 {
 		a.Timeout = 30 * time.Second
@@ -49,16 +49,16 @@ func Ask(ctx context.Context, a Asking) (string, error) {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case bounded.Err() != nil:
-		return "", fmt.Errorf("%s did not answer within %s", a.Argv[0], a.Timeout)
+		return "", fmt.Errorf("it did not answer within %s", a.Timeout)
 	case a.Credential != nil && errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("uid %d, whom cells run as, may not run %s", a.Credential.Uid, a.Argv[0])
+		return "", fmt.Errorf("uid %d, whom cells run as, may not run it", a.Credential.Uid)
 	}
 	words := strings.TrimSpace(strings.ToValidUTF8(errs.String(), "\uFFFD"))
 	words = words[strings.LastIndexByte(words, '\n')+1:]
 	if words != "" {
 		words = fmt.Sprintf(" (%.300s)", words)
 	}
-	return "", fmt.Errorf("%s: %w%s", a.Argv[0], err, words)
+	return "", fmt.Errorf("%w%s", err, words)
 }
 
 // limited takes what is written up to its limit, and forgets the rest. The buffer is not

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
-	"sync"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,63 +41,45 @@ type FinderOptions struct {
 
 // Finder finds bash, and remembers it. It is safe for concurrent use.
 type Finder struct {
-	o FinderOptions
-
-	mu      sync.Mutex
-	path    string
-	version string
-	stat    os.FileInfo
+	o    FinderOptions
+	memo *environ.Memo[found]
 }
+
+type found struct{ path, version string }
 
 // NewFinder returns a Finder.
 func NewFinder(o FinderOptions) *Finder {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	return &Finder{o: o}
+	return &Finder{o: o, memo: environ.NewMemo[found]()}
 }
 
 // Find returns the path of the bash on the PATH and its version. A success is
 // remembered as long as the program stays the same file.
 func (f *Finder) Find(ctx context.Context) (path, version string, err error) {
-	path, err = environ.LookPath(f.o.Env, "bash")
-	if err != nil {
-		return "", "", err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, err := os.Stat(path)
-	if err == nil && path == f.path && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime()) {
-		return f.path, f.version, nil
-	}
-	out, err := environ.Ask(ctx, environ.Asking{
-		Argv: []string{path, "--norc", "--noprofile", "-c", `printf '%s' "$BASH_VERSION"`},
-		Env:  append(f.o.Env[:len(f.o.Env):len(f.o.Env)], "BASH_ENV="), Dir: f.o.Dir, Timeout: f.o.Timeout, Credential: f.o.Credential,
+	b, err := f.memo.Get(ctx, func() (*found, string, error) {
+		path, err := environ.LookPath(f.o.Env, "bash")
+		if err != nil {
+			return nil, "", err
+		}
+		version, err := environ.Ask(ctx, environ.Asking{
+			Argv: []string{path, "--norc", "--noprofile", "-c", `printf '%s' "$BASH_VERSION"`},
+			Env:  append(slices.Clip(f.o.Env), "BASH_ENV="), Dir: f.o.Dir, Timeout: f.o.Timeout, Credential: f.o.Credential,
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", path, err)
+		}
+		if !environ.AtLeast(version, minMajor, minMinor) {
+			return nil, "", fmt.Errorf("%s is of version %.40q, and %s is the oldest that will do", path, version, minVersion)
+		}
+		return &found{path, version}, path, nil
 	})
 	if err != nil {
 		return "", "", err
 	}
-	if !atLeast(out) {
-		return "", "", fmt.Errorf("%s is of version %.40q, and %s is the oldest that will do", path, out, minVersion)
-	}
-	f.path, f.version, f.stat = path, out, now
-	return path, out, nil
+	return b.path, b.version, nil
 }
 
 // Forget makes the next Find ask again.
-func (f *Finder) Forget() {
-	f.mu.Lock()
-	f.path = ""
-	f.mu.Unlock()
-}
-
-// atLeast reads a version such as 5.2.15(1)-release.
-func atLeast(version string) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (major > minMajor || major == minMajor && minor >= minMinor)
-}
+func (f *Finder) Forget() { f.memo.Forget() }

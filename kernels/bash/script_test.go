@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cellard/cellard/internal/environ"
 )
 
 // Of any text quote makes one word on one line, which bash reads as that text.
@@ -76,7 +78,7 @@ func TestFilter(t *testing.T) {
 
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]bool{"5.2.15(1)-release": true, "5.1.0": true, "6.0": true, "5.0.3": false, "4.4.23": false, "": false, "x.y": false} {
-		if atLeast(version) != want {
+		if environ.AtLeast(version, minMajor, minMinor) != want {
 			t.Errorf("%q", version)
 		}
 	}

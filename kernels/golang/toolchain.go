@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -56,11 +55,8 @@ type FinderOptions struct {
 
 // Finder finds a toolchain, and remembers it. It is safe for concurrent use.
 type Finder struct {
-	o FinderOptions
-
-	mu    sync.Mutex
-	found *Toolchain
-	stat  os.FileInfo
+	o    FinderOptions
+	memo *environ.Memo[Toolchain]
 }
 
 // NewFinder returns a Finder.
@@ -68,30 +64,28 @@ func NewFinder(o FinderOptions) *Finder {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	return &Finder{o: o}
+	return &Finder{o: o, memo: environ.NewMemo[Toolchain]()}
 }
 
 // Forget makes the next Find ask again.
-func (f *Finder) Forget() {
-	f.mu.Lock()
-	f.found = nil
-	f.mu.Unlock()
-}
+func (f *Finder) Forget() { f.memo.Forget() }
 
 // Find returns the first toolchain that will do, of those on the PATH, in GOROOT, in
 // /usr/local/go and in Debian's /usr/lib/go-*. The error is a *NotFoundError. A success
 // is remembered as long as the program stays the same file.
 func (f *Finder) Find(ctx context.Context) (*Toolchain, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.found != nil {
-		if now, err := os.Stat(f.found.Program); err == nil && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime()) {
-			if _, err := os.Stat(f.found.CC); err == nil {
-				return f.found, nil
-			}
-		}
-		f.found = nil
+	t, err := f.memo.Get(ctx, func() (*Toolchain, string, error) { return f.look(ctx) })
+	if err != nil {
+		return nil, err
 	}
+	if _, gone := os.Stat(t.CC); gone != nil { // the compiler was taken away since
+		f.Forget()
+		return f.memo.Get(ctx, func() (*Toolchain, string, error) { return f.look(ctx) })
+	}
+	return t, nil
+}
+
+func (f *Finder) look(ctx context.Context) (*Toolchain, string, error) {
 	cc, err := f.compiler()
 	var reasons []string
 	for _, program := range f.candidates() {
@@ -101,19 +95,18 @@ func (f *Finder) Find(ctx context.Context) (*Toolchain, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		t.CC = cc
-		if f.stat, err = os.Stat(program); err != nil {
-			return nil, &NotFoundError{err.Error()}
-		}
-		f.found = t
-		return t, nil
+		return t, program, nil
+	}
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
 	}
 	if len(reasons) == 0 {
-		return nil, &NotFoundError{"there is no Go toolchain on this machine"}
+		return nil, "", &NotFoundError{"there is no Go toolchain on this machine"}
 	}
-	return nil, &NotFoundError{strings.Join(reasons, "; ")}
+	return nil, "", &NotFoundError{strings.Join(reasons, "; ")}
 }
 
 // compiler is the C compiler that plugins are linked by.

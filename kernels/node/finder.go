@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -38,10 +36,8 @@ type FinderOptions struct {
 
 // Finder finds Node, and remembers it.
 type Finder struct {
-	o     FinderOptions
-	lock  chan struct{} // of one element: who holds it may use found
-	found *Found
-	stat  os.FileInfo // of found's program, as it was then
+	o    FinderOptions
+	memo *environ.Memo[Found]
 }
 
 // NewFinder returns a Finder.
@@ -49,10 +45,7 @@ func NewFinder(o FinderOptions) *Finder {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = 30 * time.Second
-	}
-	return &Finder{o: o, lock: make(chan struct{}, 1)}
+	return &Finder{o: o, memo: environ.NewMemo[Found]()}
 }
 
 // NotFoundError says why no Node will do.
@@ -70,44 +63,27 @@ func (e *NotFoundError) Hint() string {
 // new enough. A success is remembered as long as the program stays the same file. The
 // error is a *NotFoundError, or ctx's.
 func (f *Finder) Find(ctx context.Context) (*Found, error) {
-	select {
-	case f.lock <- struct{}{}:
-		defer func() { <-f.lock }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if f.found != nil {
-		if now, err := os.Stat(f.found.Program); err == nil && f.stat != nil && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime()) {
-			return f.found, nil
-		}
-		f.found = nil
-	}
-	var reasons []string
-	for _, program := range f.candidates() {
-		stat, _ := os.Stat(program)
-		version, err := f.ask(ctx, program)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
+	return f.memo.Get(ctx, func() (*Found, string, error) {
+		var reasons []string
+		for _, program := range f.candidates() {
+			version, err := f.ask(ctx, program)
+			if ctx.Err() != nil {
+				return nil, "", ctx.Err()
+			}
+			if err == nil {
+				return &Found{Program: program, Version: version}, program, nil
+			}
 			reasons = append(reasons, program+": "+err.Error())
-			continue
 		}
-		f.found, f.stat = &Found{Program: program, Version: version}, stat
-		return f.found, nil
-	}
-	if reasons == nil {
-		return nil, &NotFoundError{"there is no Node.js on this machine"}
-	}
-	return nil, &NotFoundError{strings.Join(reasons, "; ")}
+		if reasons == nil {
+			return nil, "", &NotFoundError{"there is no Node.js on this machine"}
+		}
+		return nil, "", &NotFoundError{strings.Join(reasons, "; ")}
+	})
 }
 
 // Forget makes the next Find look again: for a caller whose kernel did not start.
-func (f *Finder) Forget() {
-	f.lock <- struct{}{}
-	f.found = nil
-	<-f.lock
-}
+func (f *Finder) Forget() { f.memo.Forget() }
 
 // candidates are the programs to ask, in order, each once.
 func (f *Finder) candidates() (programs []string) {
@@ -127,53 +103,19 @@ func (f *Finder) candidates() (programs []string) {
 
 // ask asks a program for its version.
 func (f *Finder) ask(ctx context.Context, program string) (string, error) {
-	bounded, cancel := context.WithTimeout(ctx, f.o.Timeout)
-	defer cancel()
-	cmd := exec.CommandContext(bounded, program, "--version")
-	cmd.Env, cmd.Dir = f.o.Env, f.o.Dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: f.o.Credential}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	out := &limited{limit: 4096}
-	cmd.Stdout = out
-	if err := cmd.Run(); err != nil {
-		switch user := f.o.Credential; {
-		case bounded.Err() != nil && ctx.Err() == nil:
-			return "", fmt.Errorf("it did not answer within %s", f.o.Timeout)
-		case user != nil && errors.Is(err, os.ErrPermission):
-			return "", fmt.Errorf("uid %d, whom cells run as, may not run it", user.Uid)
-		}
+	out, err := environ.Ask(ctx, environ.Asking{
+		Argv: []string{program, "--version"},
+		Env:  f.o.Env, Dir: f.o.Dir, Timeout: f.o.Timeout, Credential: f.o.Credential,
+	})
+	if err != nil {
 		return "", err
 	}
-	version, ok := strings.CutPrefix(strings.TrimSpace(out.String()), "v")
+	version, ok := strings.CutPrefix(strings.TrimSpace(out), "v")
 	if !ok {
 		return "", errors.New("it does not answer as a Node.js does")
 	}
-	if !atLeast(version, minMajor, minMinor) {
+	if !environ.AtLeast(version, minMajor, minMinor) {
 		return "", fmt.Errorf("its version %.40s is too old: %d.%d is the oldest that will do", version, minMajor, minMinor)
 	}
 	return version, nil
-}
-
-func atLeast(version string, major, minor int) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	a, err1 := strconv.Atoi(parts[0])
-	b, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
-}
-
-// limited takes what is written up to its limit, and forgets the rest.
-type limited struct {
-	strings.Builder
-	limit int
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	if room := l.limit - l.Len(); room > 0 {
-		l.Builder.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
 }

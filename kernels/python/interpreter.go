@@ -1,15 +1,11 @@
 package python
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -27,9 +23,6 @@ const (
 
 // MinVersion is the oldest ipykernel that will do.
 const MinVersion = "6.17"
-
-// maxProbe bounds what is read of an interpreter's answer, in bytes.
-const maxProbe = 64 << 10
 
 // probe prints what we want to know. It takes the current directory out of the
 // path before it imports anything: a json.py may lie there.
@@ -77,9 +70,7 @@ type Options struct {
 // Finder finds the interpreter, and remembers it.
 type Finder struct {
 	options Options
-	lock    chan struct{} // of one element: who holds it may use found
-	found   *Interpreter
-	stat    os.FileInfo // of found's program, as it was then
+	memo    *environ.Memo[Interpreter]
 }
 
 // NewFinder returns a Finder.
@@ -87,10 +78,7 @@ func NewFinder(o Options) *Finder {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = 30 * time.Second
-	}
-	return &Finder{options: o, lock: make(chan struct{}, 1)}
+	return &Finder{options: o, memo: environ.NewMemo[Interpreter]()}
 }
 
 // NotFoundError says which interpreters were tried, and what each lacks.
@@ -133,48 +121,28 @@ func (e *NotFoundError) Hint() string {
 // next call looks again, so that an installation mends it. The error is a
 // *NotFoundError, or ctx's.
 func (f *Finder) Find(ctx context.Context) (*Interpreter, error) {
-	select {
-	case f.lock <- struct{}{}:
-		defer func() { <-f.lock }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if f.found != nil && f.unchanged() {
-		return f.found, nil
-	}
-	f.found = nil
-	candidates, err := f.candidates()
-	if err != nil {
-		return nil, err
-	}
-	failure := &NotFoundError{}
-	for _, argv := range candidates {
-		found, attempt := f.ask(ctx, argv)
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+	return f.memo.Get(ctx, func() (*Interpreter, string, error) {
+		candidates, err := f.candidates()
+		if err != nil {
+			return nil, "", err
 		}
-		if found == nil {
+		failure := &NotFoundError{}
+		for _, argv := range candidates {
+			found, attempt := f.ask(ctx, argv)
+			if ctx.Err() != nil {
+				return nil, "", ctx.Err()
+			}
+			if found != nil {
+				return found, argv[0], nil
+			}
 			failure.Tried = append(failure.Tried, *attempt)
-			continue
 		}
-		f.found = found
-		f.stat, _ = os.Stat(found.Argv[0])
-		return found, nil
-	}
-	return nil, failure
+		return nil, "", failure
+	})
 }
 
 // Forget makes the next Find look again: for a caller whose kernel did not start.
-func (f *Finder) Forget() {
-	f.lock <- struct{}{}
-	f.found = nil
-	<-f.lock
-}
-
-func (f *Finder) unchanged() bool {
-	now, err := os.Stat(f.found.Argv[0])
-	return err == nil && f.stat != nil && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime())
-}
+func (f *Finder) Forget() { f.memo.Forget() }
 
 // candidates are the commands to ask, in order, each once. Their programs exist.
 func (f *Finder) candidates() ([][]string, error) {
@@ -220,81 +188,31 @@ func (f *Finder) ask(ctx context.Context, argv []string) (*Interpreter, *Attempt
 	fail := func(runs bool, format string, args ...any) (*Interpreter, *Attempt) {
 		return nil, &Attempt{Argv: argv, Runs: runs, Reason: fmt.Sprintf(format, args...)}
 	}
-	bounded, cancel := context.WithTimeout(ctx, f.options.Timeout)
-	defer cancel()
-	cmd := exec.CommandContext(bounded, argv[0], append(argv[1:len(argv):len(argv)], "-X", "utf8", "-c", probe)...)
-	cmd.Env = f.options.Env
-	cmd.Dir = f.options.Dir
-	out, errs := &limited{limit: maxProbe}, &limited{limit: maxProbe}
-	cmd.Stdout, cmd.Stderr = out, errs
-	// A group of its own, to end the children of "uv run" too.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: f.options.Credential}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		if bounded.Err() != nil && ctx.Err() == nil {
-			return fail(false, "it did not answer within %s", f.options.Timeout)
-		}
-		if user := f.options.Credential; user != nil && errors.Is(err, os.ErrPermission) {
-			return fail(false, "uid %d, whom cells run as, may not run it", user.Uid)
-		}
-		return fail(false, "%v%s", err, lastLine(errs.Bytes()))
+	out, err := environ.Ask(ctx, environ.Asking{
+		Argv: append(argv[:len(argv):len(argv)], "-X", "utf8", "-c", probe),
+		Env:  f.options.Env, Dir: f.options.Dir, Timeout: f.options.Timeout, Credential: f.options.Credential,
+	})
+	if err != nil {
+		return fail(false, "%v", err)
 	}
 	var answer struct {
 		Executable, Prefix, Python, IPykernel string
 	}
-	if err := json.Unmarshal(lastJSON(out.Bytes()), &answer); err != nil || answer.Python == "" {
+	if err := json.Unmarshal([]byte(lastLine(out)), &answer); err != nil || answer.Python == "" {
 		return fail(false, "it does not answer as a Python does")
 	}
 	if answer.IPykernel == "" {
 		return fail(true, "Python %s has no ipykernel", answer.Python)
 	}
-	if !atLeast(answer.IPykernel, minMajor, minMinor) {
+	if !environ.AtLeast(answer.IPykernel, minMajor, minMinor) {
 		return fail(true, "its ipykernel %s is too old", answer.IPykernel)
 	}
 	return &Interpreter{Argv: argv, Executable: answer.Executable, Prefix: answer.Prefix,
 		Version: answer.Python, IPykernel: answer.IPykernel}, nil
 }
 
-// lastJSON is the last line: a wrapper, or a sitecustomize, may print before it.
-func lastJSON(b []byte) []byte {
-	b = bytes.TrimSpace(b)
-	return b[bytes.LastIndexByte(b, '\n')+1:]
+// lastLine is the answer: a wrapper, or a sitecustomize, may print before it.
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
 }
-
-func lastLine(b []byte) string {
-	line := strings.ToValidUTF8(string(lastJSON(b)), "�")
-	if line == "" {
-		return ""
-	}
-	if len(line) > 300 {
-		line = strings.ToValidUTF8(line[:300], "") + "…"
-	}
-	return " (" + line + ")"
-}
-
-func atLeast(version string, major, minor int) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	a, err1 := strconv.Atoi(parts[0])
-	b, err2 := strconv.Atoi(parts[1])
-	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
-}
-
-// limited takes what is written up to its limit, and forgets the rest. The buffer is not
-// embedded: its ReadFrom, which io.Copy prefers, knows no limit.
-type limited struct {
-	b     bytes.Buffer
-	limit int
-}
-
-func (l *limited) Write(p []byte) (int, error) {
-	if room := l.limit - l.b.Len(); room > 0 {
-		l.b.Write(p[:min(room, len(p))])
-	}
-	return len(p), nil
-}
-
-func (l *limited) Bytes() []byte { return l.b.Bytes() }

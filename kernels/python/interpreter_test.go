@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cellard/cellard/internal/environ"
 )
 
 // fake makes a program that answers as an interpreter, and notes each run.
@@ -169,7 +171,7 @@ func TestBadCommands(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]bool{"6.17.0": true, "6.17": true, "6.100.1": true, "7.0.0a1": true, "10.0": true,
 		"6.16.9": false, "6.9": false, "5.99.0": false, "": false, "7": false, "x.y": false} {
-		if got := atLeast(version, minMajor, minMinor); got != want {
+		if got := environ.AtLeast(version, minMajor, minMinor); got != want {
 			t.Errorf("%q: %v", version, got)
 		}
 	}

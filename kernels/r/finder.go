@@ -46,9 +46,7 @@ type Options struct {
 // Finder finds R, and remembers it.
 type Finder struct {
 	options Options
-	lock    chan struct{} // of one element: who holds it may use found
-	found   *Interpreter
-	stat    os.FileInfo // of found's program, as it was then
+	memo    *environ.Memo[Interpreter]
 }
 
 // NewFinder returns a Finder.
@@ -56,10 +54,7 @@ func NewFinder(o Options) *Finder {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = 30 * time.Second
-	}
-	return &Finder{options: o, lock: make(chan struct{}, 1)}
+	return &Finder{options: o, memo: environ.NewMemo[Interpreter]()}
 }
 
 // NotFoundError says why no R will do.
@@ -93,40 +88,18 @@ func (e *NotFoundError) Hint() string {
 // failure the next call looks again, so that an installation mends it. The error is a
 // *NotFoundError, or ctx's.
 func (f *Finder) Find(ctx context.Context) (*Interpreter, error) {
-	select {
-	case f.lock <- struct{}{}:
-		defer func() { <-f.lock }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if f.found != nil && f.unchanged() {
-		return f.found, nil
-	}
-	f.found = nil
-	program := f.program()
-	if program == "" {
-		return nil, &NotFoundError{Reason: "there is no R on this machine"}
-	}
-	stat, _ := os.Stat(program)
-	found, err := f.ask(ctx, program)
-	if err != nil {
-		return nil, err
-	}
-	f.found, f.stat = found, stat
-	return found, nil
+	return f.memo.Get(ctx, func() (*Interpreter, string, error) {
+		program := f.program()
+		if program == "" {
+			return nil, "", &NotFoundError{Reason: "there is no R on this machine"}
+		}
+		found, err := f.ask(ctx, program)
+		return found, program, err
+	})
 }
 
 // Forget makes the next Find look again: for a caller whose kernel did not start.
-func (f *Finder) Forget() {
-	f.lock <- struct{}{}
-	f.found = nil
-	<-f.lock
-}
-
-func (f *Finder) unchanged() bool {
-	now, err := os.Stat(f.found.Program)
-	return err == nil && f.stat != nil && os.SameFile(now, f.stat) && now.ModTime().Equal(f.stat.ModTime())
-}
+func (f *Finder) Forget() { f.memo.Forget() }
 
 func (f *Finder) program() string {
 	names := []string{"R"}
@@ -151,7 +124,7 @@ func (f *Finder) ask(ctx context.Context, program string) (*Interpreter, error) 
 		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, &NotFoundError{Reason: err.Error()}
+		return nil, &NotFoundError{Program: program, Reason: err.Error()}
 	}
 	_, answer, ok := strings.Cut("\n"+out, "\n"+answerMark)
 	answer, _, _ = strings.Cut(answer, "\n")
