@@ -9,7 +9,7 @@ import (
 
 // bashRunner runs Bash by a kernel of our own.
 func (c *Catalogue) bashRunner(o Options) runner {
-	finder := bash.NewFinder(bash.FinderOptions{Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential})
+	finder := bash.NewFinder(o.search())
 	return runner{
 		language: "bash",
 		kernel:   bash.Implementation,

@@ -16,7 +16,7 @@ const buildWithin = 20 * time.Minute
 
 // goRunner runs Go by a kernel of our own.
 func (c *Catalogue) goRunner(o Options) runner {
-	finder := golang.NewFinder(golang.FinderOptions{Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential})
+	finder := golang.NewFinder(golang.FinderOptions{Search: o.search()})
 	return runner{
 		language: "go",
 		kernel:   golang.Implementation,

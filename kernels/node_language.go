@@ -2,15 +2,12 @@ package kernels
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cellard/cellard/kernels/node"
-	"github.com/cellard/cellard/protocol/api"
 )
 
 // nodeRunner runs JavaScript or TypeScript by a kernel of our own.
-func (c *Catalogue) nodeRunner(o Options, language string) runner {
-	finder := node.NewFinder(node.FinderOptions{Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential})
+func (c *Catalogue) nodeRunner(finder *node.Finder, language string) runner {
 	return runner{
 		language: language,
 		kernel:   node.Implementation,
@@ -18,11 +15,7 @@ func (c *Catalogue) nodeRunner(o Options, language string) runner {
 		find: func(ctx context.Context) (*found, error) {
 			f, err := finder.Find(ctx)
 			if err != nil {
-				failure := api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("start that Node by hand to see what it lacks")
-				if missing := (*node.NotFoundError)(nil); errors.As(err, &missing) {
-					failure = failure.WithHint("%s", missing.Hint())
-				}
-				return nil, failure
+				return nil, notFound(err, "start that Node by hand to see what it lacks")
 			}
 			launch, err := c.ownLaunch(language, f.Program)
 			if err != nil {

@@ -2,11 +2,13 @@ package kernels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/kernels/node"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -37,15 +39,31 @@ type found struct {
 
 // makeRunners are the languages that the agent brings a kernel for.
 func (c *Catalogue) makeRunners(o Options) []runner {
+	ofNode := node.NewFinder(o.search()) // one for both of its languages
 	return []runner{
 		pythonRunner(o, c.settings),
-		c.nodeRunner(o, node.JavaScript),
-		c.nodeRunner(o, node.TypeScript),
+		c.nodeRunner(ofNode, node.JavaScript),
+		c.nodeRunner(ofNode, node.TypeScript),
 		c.javaRunner(o),
 		c.goRunner(o),
 		c.bashRunner(o),
 		rRunner(o, c.settings),
 	}
+}
+
+// search is where and as whom what runs a language is looked for.
+func (o Options) search() environ.Search {
+	return environ.Search{Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential}
+}
+
+// notFound is a finder's error for a host. What it says to do is its own, where it knows.
+func notFound(err error, otherwise string) *api.Error {
+	failure := api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("%s", otherwise)
+	var knows interface{ Hint() string }
+	if errors.As(err, &knows) {
+		failure = failure.WithHint("%s", knows.Hint())
+	}
+	return failure
 }
 
 func (c *Catalogue) runner(language string) *runner {

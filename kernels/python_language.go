@@ -2,10 +2,8 @@ package kernels
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cellard/cellard/kernels/python"
-	"github.com/cellard/cellard/protocol/api"
 )
 
 // pythonRunner runs Python by ipykernel, with our launcher.
@@ -20,7 +18,7 @@ func pythonRunner(o Options, settings []string) runner {
 		find: func(ctx context.Context) (*found, error) {
 			interpreter, err := finder.Find(ctx)
 			if err != nil {
-				return nil, pythonError(err)
+				return nil, notFound(err, "start that Python by hand to see what it lacks, or name another with --python")
 			}
 			return &found{
 				launch: &Launch{
@@ -38,13 +36,4 @@ func pythonRunner(o Options, settings []string) runner {
 			}, nil
 		},
 	}
-}
-
-func pythonError(err error) *api.Error {
-	failure := api.Errorf(api.CodeKernelFailed, "%v", err)
-	var missing *python.NotFoundError
-	if errors.As(err, &missing) {
-		return failure.WithHint("%s", missing.Hint())
-	}
-	return failure.WithHint("start that Python by hand to see what it lacks, or name another with --python")
 }

@@ -2,15 +2,13 @@ package kernels
 
 import (
 	"context"
-	"errors"
 
 	"github.com/cellard/cellard/kernels/r"
-	"github.com/cellard/cellard/protocol/api"
 )
 
-// rRunner runs R by IRkernel, with our launcher.
+// rRunner runs R by our kernel, which stands on what IRkernel does.
 func rRunner(o Options, settings []string) runner {
-	finder := r.NewFinder(r.Options{Env: o.Env, Dir: o.Dir, Timeout: o.ProbeTimeout, Credential: o.Credential})
+	finder := r.NewFinder(o.search())
 	return runner{
 		language: "r",
 		kernel:   "IRkernel",
@@ -18,7 +16,7 @@ func rRunner(o Options, settings []string) runner {
 		find: func(ctx context.Context) (*found, error) {
 			program, err := finder.Find(ctx)
 			if err != nil {
-				return nil, rError(err)
+				return nil, notFound(err, "start that R by hand to see what it lacks")
 			}
 			return &found{
 				launch: &Launch{
@@ -36,13 +34,4 @@ func rRunner(o Options, settings []string) runner {
 			}, nil
 		},
 	}
-}
-
-func rError(err error) *api.Error {
-	failure := api.Errorf(api.CodeKernelFailed, "%v", err)
-	var missing *r.NotFoundError
-	if errors.As(err, &missing) {
-		return failure.WithHint("%s", missing.Hint())
-	}
-	return failure
 }

@@ -15,31 +15,44 @@ import (
 // maxAnswer bounds what is read of a program's answer, in bytes.
 const maxAnswer = 64 << 10
 
-// Asking is how a program is run to ask it something, such as its version.
-type Asking struct {
-	Argv []string // a path first
-	Env  []string
-	Dir  string
-	// Timeout bounds its answer; 0 stands for 30 s.
+// Search says where what runs a language is looked for. The zero value looks in this
+// process's environment and asks as its user.
+type Search struct {
+	// Env is the environment of kernels; nil stands for this process's own.
+	Env []string
+	// Dir is where a program is asked; "" stands for the current directory.
+	Dir string
+	// Timeout bounds a program's answer; 0 stands for 30 s.
 	Timeout time.Duration
-	// Credential is whom it runs as; nil stands for the agent's own.
+	// Credential is whom it runs as when it is asked: the kernels' user; nil stands for
+	// this process's own.
 	Credential *syscall.Credential
 }
 
-// Ask runs a program to its end, and its children with it, and returns what it printed
-// on stdout, at most 64 KiB of it. The error is for the user: it has the last line of its
-// stderr, and doesn't name the program.
-func Ask(ctx context.Context, a Asking) (string, error) {
-	if a.Timeout <= 0 {
-		a.Timeout = 30 * time.Second
+// WithDefaults fills in what the zero value stands for.
+func (s Search) WithDefaults() Search {
+	if s.Env == nil {
+		s.Env = os.Environ()
 	}
-	bounded, cancel := context.WithTimeout(ctx, a.Timeout)
+	if s.Timeout <= 0 {
+		s.Timeout = 30 * time.Second
+	}
+	return s
+}
+
+// Ask runs a program, by its path, to ask it something, such as its version. It waits for
+// it and for its children, and returns what it printed on stdout, at most 64 KiB of it.
+// The error is for the user: it has the last line of its stderr, and doesn't name the
+// program.
+func (s Search) Ask(ctx context.Context, argv ...string) (string, error) {
+	s = s.WithDefaults()
+	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(bounded, a.Argv[0], a.Argv[1:]...)
-	cmd.Env, cmd.Dir = a.Env, a.Dir
+	cmd := exec.CommandContext(bounded, argv[0], argv[1:]...)
+	cmd.Env, cmd.Dir = s.Env, s.Dir
 	out, errs := &limited{}, &limited{}
 	cmd.Stdout, cmd.Stderr = out, errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: a.Credential}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.Credential}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
@@ -49,9 +62,9 @@ func Ask(ctx context.Context, a Asking) (string, error) {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case bounded.Err() != nil:
-		return "", fmt.Errorf("it did not answer within %s", a.Timeout)
-	case a.Credential != nil && errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("uid %d, whom cells run as, may not run it", a.Credential.Uid)
+		return "", fmt.Errorf("it did not answer within %s", s.Timeout)
+	case s.Credential != nil && errors.Is(err, os.ErrPermission):
+		return "", fmt.Errorf("uid %d, whom cells run as, may not run it", s.Credential.Uid)
 	}
 	words := strings.TrimSpace(strings.ToValidUTF8(errs.String(), "\uFFFD"))
 	words = words[strings.LastIndexByte(words, '\n')+1:]

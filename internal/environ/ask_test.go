@@ -20,7 +20,7 @@ func TestAsk(t *testing.T) {
 		return []string{path, "arg"}
 	}
 	ask := func(text string, timeout time.Duration) (string, error) {
-		return Ask(context.Background(), Asking{Argv: script(text), Env: []string{"A=b"}, Dir: dir, Timeout: timeout})
+		return Search{Env: []string{"A=b"}, Dir: dir, Timeout: timeout}.Ask(context.Background(), script(text)...)
 	}
 	if out, err := ask(`echo "$1 $A"; pwd; echo noise >&2`, 0); err != nil || out != "arg b\n"+dir+"\n" {
 		t.Errorf("%q %v", out, err)
@@ -34,13 +34,13 @@ func TestAsk(t *testing.T) {
 	if _, err := ask("/bin/sleep 300 & /bin/sleep 300", 200*time.Millisecond); err == nil || !strings.Contains(err.Error(), "did not answer within") {
 		t.Errorf("one that hangs: %v", err)
 	}
-	if _, err := Ask(context.Background(), Asking{Argv: []string{filepath.Join(dir, "none")}}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := (Search{}).Ask(context.Background(), filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("one that isn't there: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("enough")
 	cancel(why)
-	if _, err := Ask(ctx, Asking{Argv: script("exit 0")}); !errors.Is(err, why) {
+	if _, err := (Search{}).Ask(ctx, script("exit 0")...); !errors.Is(err, why) {
 		t.Errorf("one that is not waited for: %v", err)
 	}
 }

@@ -3,10 +3,7 @@ package bash
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
-	"syscall"
-	"time"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -27,46 +24,30 @@ const (
 	minMinor   = 1
 )
 
-// FinderOptions say where to look. The zero value looks in this process's environment.
-type FinderOptions struct {
-	// Env is the environment of kernels; nil stands for this process's own.
-	Env []string
-	// Dir is where bash is asked.
-	Dir string
-	// Timeout bounds its answer; 0 stands for 30 s.
-	Timeout time.Duration
-	// Credential is whom it runs as; nil stands for this process's own.
-	Credential *syscall.Credential
-}
-
 // Finder finds bash, and remembers it. It is safe for concurrent use.
 type Finder struct {
-	o    FinderOptions
-	memo *environ.Memo[found]
+	search environ.Search
+	memo   *environ.Memo[found]
 }
 
 type found struct{ path, version string }
 
 // NewFinder returns a Finder.
-func NewFinder(o FinderOptions) *Finder {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	return &Finder{o: o, memo: environ.NewMemo[found]()}
+func NewFinder(s environ.Search) *Finder {
+	return &Finder{search: s.WithDefaults(), memo: environ.NewMemo[found]()}
 }
 
 // Find returns the path of the bash on the PATH and its version. A success is
 // remembered as long as the program stays the same file.
 func (f *Finder) Find(ctx context.Context) (path, version string, err error) {
 	b, err := f.memo.Get(ctx, func() (*found, string, error) {
-		path, err := environ.LookPath(f.o.Env, "bash")
+		path, err := environ.LookPath(f.search.Env, "bash")
 		if err != nil {
 			return nil, "", err
 		}
-		version, err := environ.Ask(ctx, environ.Asking{
-			Argv: []string{path, "--norc", "--noprofile", "-c", `printf '%s' "$BASH_VERSION"`},
-			Env:  append(slices.Clip(f.o.Env), "BASH_ENV="), Dir: f.o.Dir, Timeout: f.o.Timeout, Credential: f.o.Credential,
-		})
+		clean := f.search
+		clean.Env = append(slices.Clip(clean.Env), "BASH_ENV=")
+		version, err := clean.Ask(ctx, path, "--norc", "--noprofile", "-c", `printf '%s' "$BASH_VERSION"`)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", path, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/kernels/output"
 	"github.com/cellard/cellard/protocol/jupyter"
@@ -88,7 +89,7 @@ func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 }
 
 func (k *Kernel) start() error {
-	finder := NewFinder(FinderOptions{})
+	finder := NewFinder(environ.Search{})
 	path := k.o.Path
 	if path == "" {
 		var err error

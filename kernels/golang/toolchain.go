@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -42,15 +40,9 @@ func (e *NotFoundError) Error() string { return e.Reason }
 
 // FinderOptions say where to look. The zero value looks in this process's environment.
 type FinderOptions struct {
-	// Env is the environment of kernels; nil stands for this process's own.
-	Env []string
+	environ.Search
 	// Program is a go command to use; "" looks for one.
 	Program string
-	// Dir is where it is asked, Timeout bounds its answer (0: 30 s), Credential is whom
-	// it runs as (nil: this process's own).
-	Dir        string
-	Timeout    time.Duration
-	Credential *syscall.Credential
 }
 
 // Finder finds a toolchain, and remembers it. It is safe for concurrent use.
@@ -61,9 +53,7 @@ type Finder struct {
 
 // NewFinder returns a Finder.
 func NewFinder(o FinderOptions) *Finder {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
+	o.Search = o.Search.WithDefaults()
 	return &Finder{o: o, memo: environ.NewMemo[Toolchain]()}
 }
 
@@ -164,11 +154,9 @@ var versionForm = regexp.MustCompile(`^go(\d+)\.(\d+)(?:[.\-a-z0-9 :X]*)$`)
 
 // ask asks a go command what it is. The reason tells why it won't do.
 func (f *Finder) ask(ctx context.Context, program string) (t *Toolchain, reason string) {
-	env := append(slices.Clip(f.o.Env), "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off", "GO111MODULE=off")
-	out, err := environ.Ask(ctx, environ.Asking{
-		Argv: []string{program, "env", "GOVERSION", "GOROOT", "GOARCH"}, Env: env,
-		Dir: f.o.Dir, Timeout: f.o.Timeout, Credential: f.o.Credential,
-	})
+	clean := f.o.Search
+	clean.Env = append(slices.Clip(clean.Env), "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off", "GO111MODULE=off")
+	out, err := clean.Ask(ctx, program, "env", "GOVERSION", "GOROOT", "GOARCH")
 	if err != nil {
 		return nil, fmt.Sprintf("%s does not work: %v", program, err)
 	}

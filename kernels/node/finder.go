@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -22,30 +19,15 @@ type Found struct {
 	Version string // without the v
 }
 
-// FinderOptions say where to look. The zero value looks in this process's environment.
-type FinderOptions struct {
-	// Env is the environment of kernels; nil stands for this process's.
-	Env []string
-	// Dir is where Node is asked; "" stands for the current directory.
-	Dir string
-	// Timeout bounds the answer; 0 stands for 30 s.
-	Timeout time.Duration
-	// Credential is whom Node runs as when it is asked; nil stands for this process's.
-	Credential *syscall.Credential
-}
-
 // Finder finds Node, and remembers it.
 type Finder struct {
-	o    FinderOptions
-	memo *environ.Memo[Found]
+	search environ.Search
+	memo   *environ.Memo[Found]
 }
 
 // NewFinder returns a Finder.
-func NewFinder(o FinderOptions) *Finder {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	return &Finder{o: o, memo: environ.NewMemo[Found]()}
+func NewFinder(s environ.Search) *Finder {
+	return &Finder{search: s.WithDefaults(), memo: environ.NewMemo[Found]()}
 }
 
 // NotFoundError says why no Node will do.
@@ -88,12 +70,12 @@ func (f *Finder) Forget() { f.memo.Forget() }
 // candidates are the programs to ask, in order, each once.
 func (f *Finder) candidates() (programs []string) {
 	names := []string{"node", "nodejs"}
-	if own := environ.Get(f.o.Env, "CELLARD_NODE"); own != "" {
+	if own := environ.Get(f.search.Env, "CELLARD_NODE"); own != "" {
 		names = []string{own}
 	}
 	seen := map[string]bool{}
 	for _, name := range names {
-		if program, err := environ.LookPath(f.o.Env, name); err == nil && !seen[program] {
+		if program, err := environ.LookPath(f.search.Env, name); err == nil && !seen[program] {
 			seen[program] = true
 			programs = append(programs, program)
 		}
@@ -103,10 +85,7 @@ func (f *Finder) candidates() (programs []string) {
 
 // ask asks a program for its version.
 func (f *Finder) ask(ctx context.Context, program string) (string, error) {
-	out, err := environ.Ask(ctx, environ.Asking{
-		Argv: []string{program, "--version"},
-		Env:  f.o.Env, Dir: f.o.Dir, Timeout: f.o.Timeout, Credential: f.o.Credential,
-	})
+	out, err := f.search.Ask(ctx, program, "--version")
 	if err != nil {
 		return "", err
 	}

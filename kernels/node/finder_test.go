@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cellard/cellard/internal/environ"
 )
 
 func TestFinder(t *testing.T) {
@@ -18,7 +20,7 @@ func TestFinder(t *testing.T) {
 		}
 		return path
 	}
-	finder := NewFinder(FinderOptions{Env: []string{"PATH=" + dir + ":" + newer}})
+	finder := NewFinder(environ.Search{Env: []string{"PATH=" + dir + ":" + newer}})
 	fails := func(f *Finder, reason string) {
 		t.Helper()
 		_, err := f.Find(context.Background())
@@ -38,8 +40,8 @@ func TestFinder(t *testing.T) {
 		t.Errorf("%+v %v", found, err)
 	}
 	named := program(newer, "mine", "echo v24.1.0")
-	if found, err := NewFinder(FinderOptions{Env: []string{"PATH=" + dir, "CELLARD_NODE=" + named}}).Find(context.Background()); err != nil || found.Program != named {
+	if found, err := NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=" + named}}).Find(context.Background()); err != nil || found.Program != named {
 		t.Errorf("%+v %v", found, err)
 	}
-	fails(NewFinder(FinderOptions{Env: []string{"PATH=" + dir, "CELLARD_NODE=/no/such"}}), "there is no Node.js")
+	fails(NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=/no/such"}}), "there is no Node.js")
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
@@ -86,7 +87,7 @@ func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 	if k.p == nil {
 		program := k.o.Program
 		if program == "" {
-			found, err := NewFinder(FinderOptions{Env: k.o.Env}).Find(context.Background())
+			found, err := NewFinder(environ.Search{Env: k.o.Env}).Find(context.Background())
 			if err != nil {
 				return jupyter.KernelInfo{}, err
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -70,15 +69,14 @@ type Options struct {
 // Finder finds the interpreter, and remembers it.
 type Finder struct {
 	options Options
+	search  environ.Search
 	memo    *environ.Memo[Interpreter]
 }
 
 // NewFinder returns a Finder.
 func NewFinder(o Options) *Finder {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	return &Finder{options: o, memo: environ.NewMemo[Interpreter]()}
+	return &Finder{options: o, search: environ.Search{Env: o.Env, Dir: o.Dir, Timeout: o.Timeout, Credential: o.Credential}.WithDefaults(),
+		memo: environ.NewMemo[Interpreter]()}
 }
 
 // NotFoundError says which interpreters were tried, and what each lacks.
@@ -154,7 +152,7 @@ func (f *Finder) candidates() ([][]string, error) {
 		if len(argv) == 0 {
 			return nil, fmt.Errorf("the command line of Python %q is empty", f.options.Command)
 		}
-		program, err := environ.LookPath(f.options.Env, argv[0])
+		program, err := environ.LookPath(f.search.Env, argv[0])
 		if err != nil {
 			return nil, &NotFoundError{Tried: []Attempt{{Argv: argv, Reason: err.Error()}}}
 		}
@@ -163,7 +161,7 @@ func (f *Finder) candidates() ([][]string, error) {
 	}
 	var programs []string
 	for _, name := range []string{"VIRTUAL_ENV", "CONDA_PREFIX"} {
-		if prefix := environ.Get(f.options.Env, name); prefix != "" {
+		if prefix := environ.Get(f.search.Env, name); prefix != "" {
 			programs = append(programs, filepath.Join(prefix, "bin", "python3"), filepath.Join(prefix, "bin", "python"))
 		}
 	}
@@ -171,7 +169,7 @@ func (f *Finder) candidates() ([][]string, error) {
 	var argvs [][]string
 	seen := make(map[string]bool)
 	for _, name := range programs {
-		program, err := environ.LookPath(f.options.Env, name)
+		program, err := environ.LookPath(f.search.Env, name)
 		// Links are not followed: a virtual environment's python is a link to the one
 		// it was made from, and not the same.
 		if err != nil || seen[program] {
@@ -188,10 +186,7 @@ func (f *Finder) ask(ctx context.Context, argv []string) (*Interpreter, *Attempt
 	fail := func(runs bool, format string, args ...any) (*Interpreter, *Attempt) {
 		return nil, &Attempt{Argv: argv, Runs: runs, Reason: fmt.Sprintf(format, args...)}
 	}
-	out, err := environ.Ask(ctx, environ.Asking{
-		Argv: append(argv[:len(argv):len(argv)], "-X", "utf8", "-c", probe),
-		Env:  f.options.Env, Dir: f.options.Dir, Timeout: f.options.Timeout, Credential: f.options.Credential,
-	})
+	out, err := f.search.Ask(ctx, append(argv[:len(argv):len(argv)], "-X", "utf8", "-c", probe)...)
 	if err != nil {
 		return fail(false, "%v", err)
 	}

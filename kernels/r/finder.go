@@ -3,11 +3,8 @@ package r
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -30,31 +27,15 @@ type Interpreter struct {
 	IRkernel string
 }
 
-// Options say where to look. The zero value looks in the agent's own environment.
-type Options struct {
-	// Env is the environment of kernels; nil stands for the agent's own.
-	Env []string
-	// Dir is where R is asked; "" stands for the current directory.
-	Dir string
-	// Timeout bounds the answer; 0 stands for 30 s.
-	Timeout time.Duration
-	// Credential is whom R runs as when it is asked: the kernels' user; nil stands for
-	// the agent's own.
-	Credential *syscall.Credential
-}
-
 // Finder finds R, and remembers it.
 type Finder struct {
-	options Options
-	memo    *environ.Memo[Interpreter]
+	search environ.Search
+	memo   *environ.Memo[Interpreter]
 }
 
 // NewFinder returns a Finder.
-func NewFinder(o Options) *Finder {
-	if o.Env == nil {
-		o.Env = os.Environ()
-	}
-	return &Finder{options: o, memo: environ.NewMemo[Interpreter]()}
+func NewFinder(s environ.Search) *Finder {
+	return &Finder{search: s.WithDefaults(), memo: environ.NewMemo[Interpreter]()}
 }
 
 // NotFoundError says why no R will do.
@@ -103,11 +84,11 @@ func (f *Finder) Forget() { f.memo.Forget() }
 
 func (f *Finder) program() string {
 	names := []string{"R"}
-	if home := environ.Get(f.options.Env, "R_HOME"); home != "" {
+	if home := environ.Get(f.search.Env, "R_HOME"); home != "" {
 		names = append([]string{filepath.Join(home, "bin", "R")}, names...)
 	}
 	for _, name := range names {
-		if program, err := environ.LookPath(f.options.Env, name); err == nil {
+		if program, err := environ.LookPath(f.search.Env, name); err == nil {
 			return program
 		}
 	}
@@ -116,10 +97,7 @@ func (f *Finder) program() string {
 
 // ask runs an R once.
 func (f *Finder) ask(ctx context.Context, program string) (*Interpreter, error) {
-	out, err := environ.Ask(ctx, environ.Asking{
-		Argv: []string{program, "--no-save", "--no-restore", "--no-init-file", "--slave", "-e", probe},
-		Env:  f.options.Env, Dir: f.options.Dir, Timeout: f.options.Timeout, Credential: f.options.Credential,
-	})
+	out, err := f.search.Ask(ctx, program, "--no-save", "--no-restore", "--no-init-file", "--slave", "-e", probe)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
@@ -34,7 +35,7 @@ type kernel struct {
 // start starts a kernel, which ends with the test; env is added to its environment.
 func start(t *testing.T, env ...string) *kernel {
 	t.Helper()
-	found, err := NewFinder(Options{}).Find(t.Context())
+	found, err := NewFinder(environ.Search{}).Find(t.Context())
 	if err != nil {
 		t.Fatalf("%v: run scripts/setup-languages.sh", err)
 	}
@@ -346,7 +347,7 @@ func TestFinder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	finder := NewFinder(Options{Env: []string{"PATH=" + dir}, Timeout: 20 * time.Second})
+	finder := NewFinder(environ.Search{Env: []string{"PATH=" + dir}, Timeout: 20 * time.Second})
 	fails := func(has string, packages bool) {
 		t.Helper()
 		_, err := finder.Find(t.Context())
