@@ -4,18 +4,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/cellard/cellard/internal/drawing"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/api"
 )
 
-const (
-	width   = 78
-	maxCell = 20 // runes of one cell of a table
-)
+const width = 78
 
 // printer shows the conversation: in colours on a terminal, else as plain text.
 type printer struct {
@@ -95,64 +92,4 @@ func endLine(s string) string {
 	return s
 }
 
-// table draws a table: its index, if it has one of a value a row, then its columns;
-// numbers to the right.
-func (p *printer) table(t mime.Table) {
-	head := append([]string(nil), t.Columns...)
-	right := make([]bool, len(head))
-	for i := range head {
-		right[i] = i < len(t.Types) && (t.Types[i] == "integer" || t.Types[i] == "number")
-	}
-	rows := make([][]string, len(t.Rows))
-	for i, r := range t.Rows {
-		for _, v := range r {
-			rows[i] = append(rows[i], cellText(v))
-		}
-	}
-	if index, ok := t.Index.([]any); ok && len(index) == len(rows) {
-		head, right = append([]string{""}, head...), append([]bool{false}, right...)
-		for i, v := range index {
-			rows[i] = append([]string{cellText(v)}, rows[i]...)
-		}
-	}
-	widths := make([]int, len(head))
-	for _, r := range append([][]string{head}, rows...) {
-		for i, s := range r {
-			widths[i] = max(widths[i], utf8.RuneCountInString(s))
-		}
-	}
-	line := func(cells []string) string {
-		var b strings.Builder
-		for i, s := range cells {
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(s))
-			if right[i] {
-				s = pad + s
-			} else {
-				s += pad
-			}
-			b.WriteString(s + "  ")
-		}
-		return strings.TrimRight(b.String(), " ")
-	}
-	fmt.Fprintln(p.w, p.paint("1", line(head)))
-	for _, r := range rows {
-		fmt.Fprintln(p.w, line(r))
-	}
-	if t.Truncated {
-		p.dim("… %d rows in all", t.RowCount)
-	}
-}
-
-func cellText(v any) string {
-	s := fmt.Sprint(v)
-	switch v := v.(type) {
-	case nil:
-		s = "–"
-	case float64:
-		s = strconv.FormatFloat(v, 'f', -1, 64)
-	}
-	if r := []rune(s); len(r) > maxCell {
-		s = string(r[:maxCell-1]) + "…"
-	}
-	return s
-}
+func (p *printer) table(t mime.Table) { fmt.Fprint(p.w, drawing.Table(t, 100)) }

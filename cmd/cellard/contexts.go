@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"text/tabwriter"
+
+	"github.com/cellard/cellard/internal/drawing"
 )
 
 const contextsHelp = `
@@ -83,7 +85,7 @@ func listContexts(ctx context.Context, c *agentCall) int {
 	fmt.Fprintln(w, "ID\tLANGUAGE\tSTATE\tCELLS\tGENERATION\tPROCESS\tSTARTED\tKERNEL\tDIRECTORY")
 	for _, x := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%d\t%s\t%s %s\t%s\n", x.ID, x.Language, x.State, x.ExecutionCount, x.Generation, x.ProcessID,
-			x.StartedAt.Local().Format("2006-01-02 15:04:05"), cellText(x.Kernel.Name), cellText(x.Kernel.Version), cellText(x.Cwd))
+			x.StartedAt.Local().Format("2006-01-02 15:04:05"), drawing.Text(x.Kernel.Name), drawing.Text(x.Kernel.Version), drawing.Text(x.Cwd))
 	}
 	_ = w.Flush()
 	return exitOK

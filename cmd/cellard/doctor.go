@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/internal/drawing"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/server"
 )
@@ -41,10 +42,10 @@ func doctor(args []string) int {
 	if err != nil {
 		return fail("doctor", err)
 	}
-	fmt.Printf("cellard %s\n\n", cellText(h.Version))
+	fmt.Printf("cellard %s\n\n", drawing.Text(h.Version))
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	finding := func(state, what, detail, hint string) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", state, cellText(what), detail)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", state, drawing.Text(what), detail)
 		if hint != "" {
 			fmt.Fprintf(w, "\t\t→ %s\n", hint)
 		}

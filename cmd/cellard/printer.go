@@ -17,6 +17,7 @@ import (
 
 	"github.com/peterh/liner"
 
+	"github.com/cellard/cellard/internal/drawing"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -187,7 +188,7 @@ func (p *printer) result(ctx context.Context, ev api.Event) error {
 	}
 	var table mime.Table
 	if raw := ev.Data[mime.TableType]; raw != nil && json.Unmarshal(raw, &table) == nil {
-		fmt.Fprint(p.out, drawTable(table, terminalWidth()))
+		fmt.Fprint(p.out, drawing.Table(table, terminalWidth()))
 		return nil
 	}
 	var text string

@@ -16,6 +16,7 @@ import (
 	"github.com/peterh/liner"
 
 	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/internal/drawing"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -85,7 +86,7 @@ func runRepl(args []string) int {
 
 func (r *repl) loop(ctx context.Context) int {
 	if c, err := r.agent.Context(ctx, r.context); err == nil && r.terminal {
-		fmt.Printf("%s %s, context %s; :help tells more\n", cellText(c.Kernel.Name), cellText(c.Kernel.Version), c.ID)
+		fmt.Printf("%s %s, context %s; :help tells more\n", drawing.Text(c.Kernel.Name), drawing.Text(c.Kernel.Version), c.ID)
 	}
 	// The editor's mode of the terminal would hold while cells run: no Ctrl-C, no echo.
 	cooked, cookedErr := liner.TerminalMode()
@@ -262,7 +263,7 @@ func (r *repl) complete(ctx context.Context, line string, pos int) (head string,
 		return string(runes[:pos]), nil, string(runes[pos:])
 	}
 	for _, m := range x.Matches[:min(len(x.Matches), 200)] {
-		words = append(words, cellText(m))
+		words = append(words, drawing.Text(m))
 	}
 	return string(runes[:from]), words, string(runes[to:])
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/internal/drawing"
 	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/mime"
@@ -185,13 +186,13 @@ func TestDrawTable(t *testing.T) {
 		"k / 1  a b                                       漢字   1\n" +
 		"k / 2  long " + strings.Repeat("x", 34) + "…  –     22\n" +
 		"… 5 rows in all\n"
-	if got := drawTable(table, 100); got != want {
+	if got := drawing.Table(table, 100); got != want {
 		t.Errorf("drawn as\n%s\nwanted\n%s", got, want)
 	}
-	if got := drawTable(table, 30); !strings.Contains(got, "… 5 rows in all, 3 more columns\n") {
+	if got := drawing.Table(table, 30); !strings.Contains(got, "… 5 rows in all, 3 more columns\n") {
 		t.Errorf("drawn narrow as\n%s", got)
 	}
 	// Rows that are shorter than the columns, and no columns at all.
-	drawTable(mime.Table{Columns: []string{"a", "b"}, Rows: [][]any{{1.0}}, RowCount: 1}, 80)
-	drawTable(mime.Table{Rows: [][]any{{}}, RowCount: 1}, 80)
+	drawing.Table(mime.Table{Columns: []string{"a", "b"}, Rows: [][]any{{1.0}}, RowCount: 1}, 80)
+	drawing.Table(mime.Table{Rows: [][]any{{}}, RowCount: 1}, 80)
 }

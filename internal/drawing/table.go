@@ -1,4 +1,5 @@
-package main
+// Package drawing draws an execution's values for a terminal.
+package drawing
 
 import (
 	"fmt"
@@ -16,9 +17,9 @@ const (
 	maxCellWidth = 40
 )
 
-// drawTable draws a table for a terminal so wide: labels, then columns, numbers to the
+// Table draws a table for a terminal so wide: labels, then columns, numbers to the
 // right. Columns that don't fit are left out, and counted.
-func drawTable(t mime.Table, columns int) string {
+func Table(t mime.Table, columns int) string {
 	head := append([]string(nil), t.Columns...)
 	right := make([]bool, len(head))
 	for i := range head {
@@ -30,7 +31,7 @@ func drawTable(t mime.Table, columns int) string {
 		for j := range head {
 			s := ""
 			if j < len(r) {
-				s = cellText(r[j])
+				s = Text(r[j])
 			}
 			rows[i] = append(rows[i], s)
 		}
@@ -38,11 +39,11 @@ func drawTable(t mime.Table, columns int) string {
 	if index, ok := t.Index.([]any); ok && len(index) >= len(rows) {
 		head, right = append([]string{""}, head...), append([]bool{false}, right...)
 		for i := range rows {
-			rows[i] = append([]string{cellText(index[i])}, rows[i]...)
+			rows[i] = append([]string{Text(index[i])}, rows[i]...)
 		}
 	}
 	for i := range head {
-		head[i] = cellText(head[i])
+		head[i] = Text(head[i])
 	}
 	widths := make([]int, len(head))
 	for _, r := range append([][]string{head}, rows...) {
@@ -93,8 +94,8 @@ func drawTable(t mime.Table, columns int) string {
 	return b.String()
 }
 
-// cellText is a value in a line, without what a terminal would take for a command.
-func cellText(v any) string {
+// Text is a value in a line, without what a terminal would take for a command.
+func Text(v any) string {
 	s := fmt.Sprint(v)
 	switch v := v.(type) {
 	case nil:
@@ -104,7 +105,7 @@ func cellText(v any) string {
 	case []any: // a label in levels
 		var parts []string
 		for _, p := range v {
-			parts = append(parts, cellText(p))
+			parts = append(parts, Text(p))
 		}
 		s = strings.Join(parts, " / ")
 	}
