@@ -37,9 +37,11 @@ type Launch struct {
 	// CellEnv tells that the kernel takes a cell's env and cwd from the metadata of
 	// its execute_request: {"cellard":{"env":{…},"cwd":"…"}}.
 	CellEnv bool
-	// EndsChildren tells that an interrupt of the kernel's own reaches what the cell has
-	// started: nobody else is to signal that.
-	EndsChildren bool
+	// Own tells that it is a kernel of our own, a process in front of its interpreter. An
+	// interrupt of it reaches what the cell has started, so nobody else is to signal that;
+	// what the interpreter spends is the cell's too; and what its replies say of the state
+	// holds, for no cell writes them.
+	Own bool
 	// Nudge tells that an interrupt may need a kernel_info_request on shell to be
 	// seen: ipykernel's own await (ipython/ipykernel#881).
 	Nudge bool

@@ -106,7 +106,7 @@ func (c *Catalogue) ownLaunch(language, interpreter string) (*Launch, error) {
 		InterruptMode: "message",
 		Transport:     "ipc",
 		CellEnv:       true,
-		EndsChildren:  true,
+		Own:           true,
 	}, nil
 }
 

@@ -32,7 +32,7 @@ func TestLaunchOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{self, "kernel", "bash", "-f", "{connection_file}", "--interpreter", filepath.Join(root, "bin", "bash")}
-	if !slices.Equal(l.Argv, want) || !l.CellEnv || !l.EndsChildren || l.InterruptMode != "message" || l.Transport != "ipc" || !slices.Contains(l.Env, "CELLARD_FILE_BYTES=7") {
+	if !slices.Equal(l.Argv, want) || !l.CellEnv || !l.Own || l.InterruptMode != "message" || l.Transport != "ipc" || !slices.Contains(l.Env, "CELLARD_FILE_BYTES=7") {
 		t.Errorf("%+v", l)
 	}
 	if err := os.Remove(self); err != nil {

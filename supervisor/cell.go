@@ -149,7 +149,7 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 	case jupyter.Shell:
 		if m.Header.MsgType == "execute_reply" && c.reply == nil {
 			c.reply = decodeReply(m)
-			if s.k.launch.EndsChildren { // a kernel of our own, whose replies no cell writes
+			if s.k.launch.Own {
 				c.restored = restored(m)
 			}
 			if c.reply.ExecutionCount > 0 {

@@ -130,7 +130,7 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		return err
 	}
 	k.meter = procfs.NewMeter(k.Pid())
-	k.meter.Children = k.launch.EndsChildren // its interpreter is a process of its own
+	k.meter.Children = k.launch.Own
 	m.keeper.watch(k.Pid())
 	ctx, stop := k.whileAlive(ctx)
 	defer stop()
@@ -247,7 +247,7 @@ func (k *kernel) interrupt(since procfs.Moment) error {
 // signalFamily signals the processes of the kernel's that were born since; with helpers
 // also those that are part of the kernel (a wrapper's child).
 func (k *kernel) signalFamily(sig syscall.Signal, since procfs.Moment, helpers bool) {
-	if k.launch.EndsChildren && !helpers {
+	if k.launch.Own && !helpers {
 		return // its interrupt does that, and knows which of them are part of it
 	}
 	for _, s := range procfs.Family(k.Pid(), k.mark) {
