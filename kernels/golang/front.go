@@ -84,7 +84,7 @@ func (f *front) message(line []byte) error {
 	return nil
 }
 
-// errFailed tells that the front could not do what it was asked to; the cell's error.
+// failedError tells that the front could not do what it was asked to; the cell's error.
 type failedError struct{ text string }
 
 func (e *failedError) Error() string { return e.text }
