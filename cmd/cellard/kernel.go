@@ -117,6 +117,7 @@ func serveKernel(k ownKernel, file, interpreter string) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // memory is dearer than the collector's time in a sandbox
 	}
+	// The agent executes it by a descriptor, whose number it would be called in ps.
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&append([]byte("cellard"), 0)[0])), 0, 0, 0)
 	// Before anything else: the ways to stop it, and the clients that wait.
 	signals := make(chan os.Signal, 8)
