@@ -152,10 +152,15 @@ func minorOf(path string) int {
 
 var versionForm = regexp.MustCompile(`^go(\d+)\.(\d+)(?:[.\-a-z0-9 :X]*)$`)
 
+// noSidecar keeps a go command from leaving a process in the background, which tends the
+// counts of its use (cmd/go's telemetry, Go 1.23 and newer) and writes to the user's
+// configuration after the command has ended.
+const noSidecar = "GO_TELEMETRY_CHILD=2"
+
 // ask asks a go command what it is. The reason tells why it won't do.
 func (f *Finder) ask(ctx context.Context, program string) (t *Toolchain, reason string) {
 	clean := f.o.Search
-	clean.Env = append(slices.Clip(clean.Env), "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off", "GO111MODULE=off")
+	clean.Env = append(slices.Clip(clean.Env), "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off", "GO111MODULE=off", noSidecar)
 	out, err := clean.Ask(ctx, program, "env", "GOVERSION", "GOROOT", "GOARCH")
 	if err != nil {
 		return nil, fmt.Sprintf("%s does not work: %v", program, err)

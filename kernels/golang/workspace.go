@@ -159,7 +159,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.Dir = source
 		cmd.Env = append(os.Environ(), "GOROOT="+t.Root, "GOFLAGS=-trimpath -mod=mod", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
-			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+w.cache(), "GOTMPDIR=")
+			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+w.cache(), "GOTMPDIR=", noSidecar)
 		var said strings.Builder
 		cmd.Stderr = &said
 		out, err := cmd.Output()

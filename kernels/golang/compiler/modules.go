@@ -45,7 +45,8 @@ func (m *modules) run(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(m.goroot, "bin", "go"), args...)
 	cmd.Dir = m.dir
 	cmd.Env = append(os.Environ(), "GOROOT="+m.goroot, "GOFLAGS=-mod=mod -trimpath", "GOTOOLCHAIN=local", "GOWORK=off",
-		"GO111MODULE=on", "CGO_ENABLED=1", "GOCACHE="+m.cache)
+		"GO111MODULE=on", "CGO_ENABLED=1", "GOCACHE="+m.cache,
+		"GO_TELEMETRY_CHILD=2") // no process in the background, see the kernel's noSidecar
 	out, said := &limited{max: 16 << 20}, &limited{max: maxToolOutput}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
