@@ -117,6 +117,15 @@ func TestErrors(t *testing.T) {
 		}
 		s.fails(t, "class Bad { public String toString() { throw new RuntimeException(\"own\"); } }\nnew Bad()", "java.lang.RuntimeException", "own")
 		s.fails(t, "class Worse extends RuntimeException { public String getMessage() { throw new RuntimeException(); } }\nthrow new Worse();", "Worse", "getMessage threw")
+		// What of the kernel a cell calls is not told, and hides nothing.
+		r = s.fails(t, "Bad bad = new Bad();\ndisplay(bad);", "java.lang.RuntimeException", "own")
+		if got := r.trace(); !strings.Contains(got, "own\n\tat Bad.toString (In[11]:1)\n") || !strings.HasSuffix(got, "\n\tat (In[13]:2)") {
+			t.Errorf("%s", got)
+		}
+		r = s.fails(t, "\nSystem.in.read();", "StdinNotImplementedError", "")
+		if got := r.trace(); !strings.HasSuffix(got, "\n\tat (In[14]:2)") {
+			t.Errorf("%s", got)
+		}
 		s.is(t, "1 + 1", "2")
 	})
 }

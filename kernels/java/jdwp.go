@@ -31,6 +31,7 @@ var (
 	vmRedefineClasses    = command{1, 18}
 	typeSignature        = command{2, 1}
 	typeFields           = command{2, 4}
+	typeMethods          = command{2, 5}
 	typeGetValues        = command{2, 6}
 	threadSuspend        = command{11, 2}
 	threadResume         = command{11, 3}
@@ -206,8 +207,17 @@ func (d *debugger) classes(signature string) ([]uint64, error) {
 
 // fields are the ids of a class's own fields, by name.
 func (d *debugger) fields(class uint64) (map[string]uint64, error) {
+	return d.members(typeFields, class)
+}
+
+// methods are the ids of a class's own methods, by name; of several of a name, one.
+func (d *debugger) methods(class uint64) (map[string]uint64, error) {
+	return d.members(typeMethods, class)
+}
+
+func (d *debugger) members(c command, class uint64) (map[string]uint64, error) {
 	var b builder
-	reply, err := d.ask(typeFields, *b.number(class))
+	reply, err := d.ask(c, *b.number(class))
 	if err != nil {
 		return nil, err
 	}

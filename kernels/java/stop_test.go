@@ -160,6 +160,27 @@ func (s *session) stopped() bool {
 	return n > 1
 }
 
+// A class of the JDK that a cell is stopped in while it is initialized could not be used
+// again, by any cell.
+func TestStopsInInitializer(t *testing.T) {
+	onEach(t, func(t *testing.T, s *session) {
+		s.ok(t, `import java.util.concurrent.atomic.AtomicBoolean;
+AtomicBoolean begun = new AtomicBoolean(), done = new AtomicBoolean();
+public class Manager extends java.util.logging.LogManager {
+	public Manager() {
+		begun.set(true);
+		Stream.generate(done::get).anyMatch(Boolean.TRUE::equals);
+	}
+}
+System.setProperty("java.util.logging.manager", Manager.class.getName());
+Thread clock = new Thread(() -> { while (!begun.get()) Thread.onSpinWait(); try { Thread.sleep(250); } catch (InterruptedException e) { } done.set(true); });
+clock.start();`)
+		s.stops(t, `java.util.logging.LogManager.getLogManager(); while (true) { }`)
+		s.is(t, `java.util.logging.Logger.getLogger("named").getName()`, `"named"`)
+		s.is(t, `java.util.logging.LogManager.getLogManager().getClass() == Manager.class`, "true")
+	})
+}
+
 // What can't be stopped is left behind: the next cells run on another thread, and the
 // old one does nothing any more.
 func TestLeftBehind(t *testing.T) {

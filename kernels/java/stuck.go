@@ -11,15 +11,25 @@ type stopper struct {
 	d     *debugger
 	class uint64            // cellard.kernel.Stopper
 	field map[string]uint64 // its own
-	names map[uint64]string // signatures of classes, by id
+	known map[uint64]classInfo
 }
+
+// classInfo is what is asked about a class once.
+type classInfo struct {
+	signature string
+	// initializer is the method that initializes it; 0 where it has none.
+	initializer uint64
+}
+
+// call is a frame of a thread: a method, and the class that has it.
+type call struct{ class, method uint64 }
 
 func newStopper(d *debugger) *stopper {
-	return &stopper{d: d, names: make(map[uint64]string)}
+	return &stopper{d: d, known: make(map[uint64]classInfo)}
 }
 
-// maxNames bounds the signatures that are remembered.
-const maxNames = 10_000
+// maxKnown bounds the classes that are remembered.
+const maxKnown = 10_000
 
 // stop stops the threads that Java's Stopper names. It is called again and again while
 // they last; hard tells that some time has passed, and that what can be harmed is now
@@ -84,7 +94,7 @@ func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
 		return false, err
 	}
 	depth := reply.small()
-	classes, err := s.frames(thread, 0, min(depth, topFrames))
+	calls, err := s.frames(thread, 0, min(depth, topFrames))
 	if err != nil {
 		return false, err
 	}
@@ -93,14 +103,15 @@ func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		classes = append(classes, bottom...)
+		calls = append(calls, bottom...)
 	}
 	cells, engine := false, false
-	for _, class := range classes {
-		name, err := s.name(class)
+	for _, f := range calls {
+		class, err := s.about(f.class)
 		if err != nil {
 			return false, err
 		}
+		name := class.signature
 		switch {
 		case name == "Lcellard/kernel/Engine;":
 			engine = true
@@ -109,7 +120,7 @@ func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
 		case engine:
 		case guarded(name):
 			return false, nil
-		case !hard && delicate(name):
+		case !hard && (delicate(name) || f.method == class.initializer && !strings.HasPrefix(name, "LREPL/")):
 			return false, nil
 		}
 	}
@@ -117,33 +128,37 @@ func (s *stopper) mayStop(thread uint64, hard bool) (bool, error) {
 	return !cells || engine, nil
 }
 
-// frames are the classes of a thread's frames, the newest first.
-func (s *stopper) frames(thread uint64, from, n int) ([]uint64, error) {
+// frames are a thread's frames, the newest first.
+func (s *stopper) frames(thread uint64, from, n int) ([]call, error) {
 	var b builder
 	reply, err := s.d.ask(threadFrames, *b.number(thread).small(from).small(n))
 	if err != nil {
 		return nil, err
 	}
-	var classes []uint64
+	var calls []call
 	for range reply.count() {
 		reply.number() // the frame
 		reply.take(1)
-		classes = append(classes, reply.number())
-		reply.number() // the method
+		calls = append(calls, call{class: reply.number(), method: reply.number()})
 		reply.number() // where in it
 	}
-	return classes, reply.err()
+	return calls, reply.err()
 }
 
-func (s *stopper) name(class uint64) (string, error) {
-	if name, ok := s.names[class]; ok {
-		return name, nil
+func (s *stopper) about(class uint64) (classInfo, error) {
+	if c, ok := s.known[class]; ok {
+		return c, nil
 	}
-	name, err := s.d.signature(class)
-	if err == nil && len(s.names) < maxNames {
-		s.names[class] = name
+	signature, err := s.d.signature(class)
+	if err != nil {
+		return classInfo{}, err
 	}
-	return name, err
+	methods, err := s.d.methods(class)
+	c := classInfo{signature: signature, initializer: methods["<clinit>"]}
+	if err == nil && len(s.known) < maxKnown {
+		s.known[class] = c
+	}
+	return c, err
 }
 
 // guarded are classes of the kernel that must do what they do whole.
@@ -161,7 +176,8 @@ func guarded(signature string) bool {
 }
 
 // delicate are classes of the JDK that are better left alone: a class that is stopped
-// while it is loaded can't be loaded again.
+// while it is loaded can't be loaded again. (Nor can one be used that is stopped while it
+// is initialized, the whole session long: see mayStop.)
 func delicate(signature string) bool {
 	for _, prefix := range []string{"Ljava/lang/ClassLoader", "Ljdk/internal/loader/", "Ljava/lang/invoke/", "Ljava/util/concurrent/locks/"} {
 		if strings.HasPrefix(signature, prefix) {

@@ -221,17 +221,23 @@ final class Errors {
 
     private void frames(StackTraceElement[] stack, List<String> trace) {
         List<String> lines = new ArrayList<>();
-        for (StackTraceElement frame : stack) {
-            String file = frame.getFileName();
-            boolean snippet = file != null && file.startsWith("#");
-            if (!snippet) {
+        int cells = stack.length; // where the last frame of a cell is
+        while (cells > 0 && !ofCell(stack[cells - 1])) {
+            cells--;
+        }
+        for (int i = 0; i < stack.length; i++) {
+            StackTraceElement frame = stack[i];
+            if (!ofCell(frame)) {
                 if (ours(frame)) {
-                    break; // from here on it is the kernel
+                    if (i >= cells) {
+                        break; // from here on it is the kernel
+                    }
+                    continue; // what a cell has called: display, a check, its output
                 }
                 lines.add("\tat " + plain(frame.toString()));
                 continue;
             }
-            Session.Origin origin = origins.get(file.substring(1));
+            Session.Origin origin = origins.get(frame.getFileName().substring(1));
             String where = origin == null ? "?" : "In[" + origin.count + "]:" + origin.line(Math.max(1, frame.getLineNumber()));
             String method = frame.getMethodName() == null || frame.getMethodName().isEmpty() ? "" : frame.getMethodName();
             String type = frame.getClassName() == null || frame.getClassName().isEmpty() ? "" : frame.getClassName() + ".";
@@ -272,6 +278,10 @@ final class Errors {
             }
         }
         return out;
+    }
+
+    private static boolean ofCell(StackTraceElement frame) {
+        return frame.getFileName() != null && frame.getFileName().startsWith("#");
     }
 
     private static boolean ours(StackTraceElement frame) {
