@@ -108,24 +108,11 @@ func TestInspect(t *testing.T) {
 
 // TestModules gets a module from a proxy, here a directory.
 func TestModules(t *testing.T) {
-	proxy, mods := t.TempDir(), t.TempDir()
-	publish(t, proxy, "example.com/greet", "v1.0.0", map[string]string{
+	proxyWith(t, "example.com/greet", map[string]string{
 		"greet.go":     "// Package greet greets.\npackage greet\n\nimport (\n\t\"example.com/greet/sub\"\n\t\"strings\"\n)\n\n// Hi greets.\nfunc Hi(n string) string { return strings.ToUpper(\"hi \" + n) + sub.End }\n",
 		"sub/sub.go":   "package sub\n\nconst End = \"!\"\n",
 		"inc/c.go":     "package inc\n\n// static int twice(int n) { return 2 * n; }\nimport \"C\"\n\nfunc Twice(n int) int { return int(C.twice(C.int(n))) }\n",
 		"other/oth.go": "package other\n\ntype T struct{ A int }\n\nfunc (t T) Next() T { return T{t.A + 1} }\n",
-	})
-	t.Setenv("GOPROXY", "file://"+proxy)
-	t.Setenv("GONOSUMDB", "*")
-	t.Setenv("GOSUMDB", "off")
-	t.Setenv("GOMODCACHE", mods)
-	t.Cleanup(func() { // the module cache is read-only
-		_ = filepath.WalkDir(mods, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				return os.Chmod(path, 0o755)
-			}
-			return nil
-		})
 	})
 	s := start(t)
 	s.fails("import \"example.com/greet\"\ngreet.Hi(\"x\")", "CompileError", "%get example.com/greet")
@@ -138,6 +125,25 @@ func TestModules(t *testing.T) {
 	s.is("go get example.com/greet/other\nimport \"example.com/greet/other\"\nt := other.T{A: 1}", "", "")
 	s.is("t.Next().Next().A", "", "3")
 	s.is("import \"example.com/greet/inc\"\ninc.Twice(21)", "", "42")
+}
+
+// proxyWith makes the session's proxy a directory that has one module, at v1.0.0.
+func proxyWith(t *testing.T, module string, files map[string]string) {
+	t.Helper()
+	proxy, mods := t.TempDir(), t.TempDir()
+	publish(t, proxy, module, "v1.0.0", files)
+	t.Setenv("GOPROXY", "file://"+proxy)
+	t.Setenv("GONOSUMDB", "*")
+	t.Setenv("GOSUMDB", "off")
+	t.Setenv("GOMODCACHE", mods)
+	t.Cleanup(func() { // the module cache is read-only
+		_ = filepath.WalkDir(mods, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				return os.Chmod(path, 0o755)
+			}
+			return nil
+		})
+	})
 }
 
 // publish puts a module into a proxy's directory.

@@ -127,7 +127,12 @@ func build(ctx context.Context, t *Toolchain, base string, say func(string)) (*w
 		return w, nil
 	}
 	say("building Go's standard library for cells, once for this toolchain (" + t.Version + ")")
-	temp, err := os.MkdirTemp(base, "build-")
+	// A build that was killed has left its directory; the lock says that none is under way.
+	stale, _ := filepath.Glob(filepath.Join(base, "build-"+key(t)+"-*"))
+	for _, dir := range stale {
+		_ = os.RemoveAll(dir)
+	}
+	temp, err := os.MkdirTemp(base, "build-"+key(t)+"-")
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +157,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 	if err := writeSources(source, strings.TrimPrefix(t.Language, "go")); err != nil {
 		return err
 	}
+	cache := w.cache()
 	run := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, t.Program, args...)
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -159,7 +165,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.Dir = source
 		cmd.Env = append(os.Environ(), "GOROOT="+t.Root, "GOFLAGS=-trimpath -mod=mod", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
-			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+w.cache(), "GOTMPDIR=", noSidecar)
+			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+cache, "GOTMPDIR=", noSidecar, wire.NoIndex(os.Getenv("GODEBUG")))
 		var said strings.Builder
 		cmd.Stderr = &said
 		out, err := cmd.Output()
@@ -175,10 +181,10 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/..."}
 	list, err := again(ctx, run, exports...)
 	if err != nil && ctx.Err() == nil {
-		// What is kept of earlier builds may be damaged: it is the cells' user's own.
-		if os.RemoveAll(w.cache()) == nil {
-			list, err = again(ctx, run, exports...)
-		}
+		// What is kept of earlier builds may be damaged: it is the cells' user's own. It isn't
+		// removed as long as another go command may use it.
+		cache = filepath.Join(temp, "build")
+		list, err = again(ctx, run, exports...)
 	}
 	if err != nil {
 		return err
@@ -188,6 +194,13 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 	}
 	for _, program := range []string{"front", "worker"} {
 		if _, err := again(ctx, run, "build", "-ldflags=-s -w", "-o", filepath.Join(temp, program), "./"+program); err != nil {
+			return err
+		}
+	}
+	if cache != w.cache() {
+		damaged := filepath.Join(temp, "damaged")
+		_ = os.Rename(w.cache(), damaged)
+		if err := errors.Join(os.Rename(cache, w.cache()), os.RemoveAll(damaged)); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // modules is the session's Go module, by which cells import what isn't of the standard
@@ -46,7 +48,8 @@ func (m *modules) run(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir = m.dir
 	cmd.Env = append(os.Environ(), "GOROOT="+m.goroot, "GOFLAGS=-mod=mod -trimpath", "GOTOOLCHAIN=local", "GOWORK=off",
 		"GO111MODULE=on", "CGO_ENABLED=1", "GOCACHE="+m.cache,
-		"GO_TELEMETRY_CHILD=2") // no process in the background, see the kernel's noSidecar
+		"GO_TELEMETRY_CHILD=2", // no process in the background, see the kernel's noSidecar
+		wire.NoIndex(os.Getenv("GODEBUG")))
 	out, said := &limited{max: 16 << 20}, &limited{max: maxToolOutput}
 	cmd.Stdout, cmd.Stderr = out, said
 	err := cmd.Run()
