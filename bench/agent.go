@@ -23,6 +23,7 @@ import (
 // agent is a running cellard serve and one connection to it.
 type agent struct {
 	dir    string
+	socket string
 	cmd    *exec.Cmd
 	log    bytes.Buffer
 	client http.Client
@@ -38,7 +39,7 @@ func (e *env) startAgent() (*agent, error) {
 		return nil, err
 	}
 	socket := filepath.Join(dir, "s")
-	a := &agent{dir: dir, client: unixClient(socket)}
+	a := &agent{dir: dir, socket: socket, client: unixClient(socket)}
 	a.cmd = exec.Command(e.binary, "serve", "--listen", "unix://"+socket, "--workspace", dir,
 		"--runtime-dir", filepath.Join(dir, "run"), "--python", e.python)
 	a.cmd.Stderr = &a.log

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/kernels"
@@ -55,6 +56,9 @@ func (e *env) startBare() (*bare, error) {
 	b.cmd.Dir = dir
 	b.cmd.Env = append(os.Environ(), launch.Env...)
 	b.cmd.Stdout, b.cmd.Stderr = &b.output, &b.output
+	// In a session of its own, as the agent and jupyter_client start theirs: the scheduler
+	// may share time out by sessions (autogroup).
+	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := b.cmd.Start(); err != nil {
 		return nil, err
 	}

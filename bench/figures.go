@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -50,17 +51,27 @@ func cellFigure(e *env) ([]row, error) {
 		}
 		defer jupyter[i].close()
 	}
-	sides := []func() ([]float64, error){
-		func() (v []float64, err error) {
+	d, err := dialDirect(a.socket)
+	if err != nil {
+		return nil, err
+	}
+	defer d.conn.Close()
+	by := func(client http.Client) func() ([]float64, error) {
+		b := *a
+		b.client = client
+		return func() (v []float64, err error) {
 			for range cells {
-				x, t, err := a.run(e.ctx, "pass")
+				x, t, err := b.run(e.ctx, "pass")
 				if err != nil || x.Status != api.StatusOK {
 					return nil, fmt.Errorf("a cell ended as %s: %w", x.Status, err)
 				}
 				v = append(v, t)
 			}
 			return v, nil
-		},
+		}
+	}
+	sides := []func() ([]float64, error){
+		by(http.Client{Transport: d}),
 		func() (v []float64, err error) {
 			for range cells {
 				r, err := bare.run("pass")
@@ -73,6 +84,7 @@ func cellFigure(e *env) ([]row, error) {
 		},
 		func() ([]float64, error) { return jupyter[0].cells(cells) },
 		func() ([]float64, error) { return jupyter[1].cells(cells) },
+		by(a.client),
 	}
 	m, err := inTurns(e.rounds, sides)
 	if err != nil {
@@ -80,6 +92,7 @@ func cellFigure(e *env) ([]row, error) {
 	}
 	return []row{
 		{"cellard, HTTP over a Unix socket", ms(m[0]), ""},
+		{"the same by net/http's client", ms(m[4]), fmt.Sprintf("of it the client %+.2f ms", m[4]-m[0])},
 		{"bare channel to the same kernel", ms(m[1]), fmt.Sprintf("cellard %+.2f ms (aim: at most +1)", m[0]-m[1])},
 		{"jupyter_client's blocking client, tcp", ms(m[2]), fmt.Sprintf("cellard %s of it (aim: at most 0.8)", times(m[0], m[2]))},
 		{"jupyter_client's blocking client, ipc", ms(m[3]), fmt.Sprintf("cellard %s of it", times(m[0], m[3]))},
