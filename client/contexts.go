@@ -70,6 +70,13 @@ func (c *Client) contextCall(ctx context.Context, r request, body any) (x api.Co
 	return x, err
 }
 
+// Variables tells what variables the context holds, without running any code of the cells'.
+// While a cell runs the error is of code unavailable; where the language can't, unsupported.
+func (c *Client) Variables(ctx context.Context, id string) (list api.VariableList, err error) {
+	err = c.call(ctx, request{method: "GET", path: contextPath(id) + "/variables"}, nil, &list)
+	return list, err
+}
+
 // Completion is a kernel's complete_reply. CursorStart and CursorEnd are the part of the
 // code that a match stands in for, in Unicode code points.
 type Completion struct {

@@ -100,6 +100,9 @@ func (m *contextManager) Ask(_ context.Context, id, msgType string, r api.Comple
 	}
 	return json.RawMessage(`{"status": "ok"}`), m.note("%s %s %s %d %d", msgType, id, r.Code, cursor, r.Detail)
 }
+func (m *contextManager) Variables(_ context.Context, id string) (api.VariableList, error) {
+	return api.VariableList{Data: []api.Variable{{Name: "x", Type: "int", Preview: "1"}}, Total: 1, Generation: 2}, m.note("variables %s", id)
+}
 func (m *contextManager) Languages(context.Context) []api.Language {
 	return []api.Language{{Name: "python", State: api.LanguageReady}}
 }
@@ -122,6 +125,8 @@ func TestResources(t *testing.T) {
 		{"POST", "/v1/interpreter/contexts/x:complete", `{"code":"imp","cursor":3}`, "complete_request x imp 3 0", `{"status":"ok"}`},
 		{"POST", "/v1/interpreter/contexts/x:inspect", `{"code":"len","detail":1}`, "inspect_request x len -1 1", `{"status":"ok"}`},
 		{"POST", "/v1/interpreter/contexts/x:isComplete", `{"code":"if"}`, "is_complete_request x if -1 0", `{"status":"ok"}`},
+		{"GET", "/v1/interpreter/contexts/x/variables", "", "variables x",
+			`{"data":[{"name":"x","type":"int","size":null,"shape":null,"preview":"1"}],"total":1,"generation":2}`},
 		{"POST", "/v1/executions/e:interrupt", "", "interrupt execution e", `{"interrupted":false}`},
 		{"POST", "/v1/executions/e:input", `{"value":"v"}`, "input e v", `{"accepted":true}`},
 		{"GET", "/v1/languages", "", "", `{"data":[{"name":"python","state":"ready"`},
@@ -137,7 +142,7 @@ func TestResources(t *testing.T) {
 			m.err = nil
 		}
 	}
-	for _, c := range [][2]string{{"GET", "/variables"}, {"GET", "/notebook"}, {"POST", ":fork"}, {"POST", ":rollback"}} {
+	for _, c := range [][2]string{{"GET", "/notebook"}, {"POST", ":fork"}, {"POST", ":rollback"}} {
 		a.refused(409, api.CodeUnsupported, c[0], "/v1/interpreter/contexts/x"+c[1], "")
 	}
 	a.refused(422, api.CodeInvalidRequest, "POST", "/v1/interpreter/contexts/x:complete", `{}`)

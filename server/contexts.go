@@ -102,8 +102,17 @@ func (s *Server) ask(c *call, msgType string) error {
 	return c.reply(http.StatusOK, reply)
 }
 
+// variables is GET /v1/interpreter/contexts/{id}/variables.
+func (s *Server) variables(c *call) error {
+	list, err := s.o.Manager.Variables(c.r.Context(), c.id)
+	if err != nil {
+		return err
+	}
+	return c.reply(http.StatusOK, list)
+}
+
 // unsupported answers for what the API has and no language of this agent can do:
-// variables, notebook, :fork and :rollback.
+// notebook, :fork and :rollback.
 func (s *Server) unsupported(c *call) error {
 	x, err := s.o.Manager.Context(c.id)
 	if err != nil {

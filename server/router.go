@@ -37,7 +37,7 @@ func routes() []route {
 		{"POST", "/v1/interpreter/contexts/{id}:isComplete", (*Server).isComplete},
 		{"POST", "/v1/interpreter/contexts/{id}:fork", (*Server).unsupported},
 		{"POST", "/v1/interpreter/contexts/{id}:rollback", (*Server).unsupported},
-		{"GET", "/v1/interpreter/contexts/{id}/variables", (*Server).unsupported},
+		{"GET", "/v1/interpreter/contexts/{id}/variables", (*Server).variables},
 		{"GET", "/v1/interpreter/contexts/{id}/notebook", (*Server).unsupported},
 		{"GET", "/v1/interpreter/contexts/{id}/results/{file}", (*Server).result},
 		{"GET", healthPath, (*Server).health},

@@ -32,6 +32,7 @@ type Manager interface {
 	Delete(ctx context.Context, id string) error
 	Ask(ctx context.Context, id, msgType string, req api.CompleteRequest) (json.RawMessage, error)
 	Languages(ctx context.Context) []api.Language
+	Variables(ctx context.Context, id string) (api.VariableList, error)
 	OpenResult(contextID, file string) (*store.File, error)
 	Health() (running int, idle time.Duration)
 	InstanceID() string

@@ -247,13 +247,17 @@ func (m *Manager) Ask(ctx context.Context, id, msgType string, req api.CompleteR
 	select {
 	case raw := <-ch:
 		if raw == nil {
-			return nil, api.Errorf(api.CodeUnavailable, "the kernel gave no answer").WithHint("ask again")
+			return nil, errNoAnswer()
 		}
 		return raw, nil
 	case <-ctx.Done():
 		s.do(func() { delete(s.asks, msgID) })
 		return nil, api.Errorf(api.CodeUnavailable, "the kernel did not answer in time: it answers between cells").WithHint("ask again when the context is idle")
 	}
+}
+
+func errNoAnswer() *api.Error {
+	return api.Errorf(api.CodeUnavailable, "the kernel gave no answer").WithHint("ask again")
 }
 
 const askWithin = 10 * time.Second

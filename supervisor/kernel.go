@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -28,6 +29,7 @@ type kernel struct {
 	dir      string // its private directory, removed by close
 	mark     string // NAME=VALUE in the environment of all that comes from it
 	info     api.KernelInfo
+	lists    bool // it answers variables_request
 	displays execution.DisplayMap
 	helpers  map[int]uint64 // processes that are part of it: pid to start time
 	words    lastWords
@@ -142,6 +144,7 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		return k.orEnded(ctx, err)
 	}
 	k.info = api.KernelInfo{Name: info.Implementation, Version: info.ImplementationVersion}
+	k.lists = slices.Contains(info.SupportedFeatures, jupyter.FeatureVariables)
 	k.helpers = map[int]uint64{}
 	for _, s := range procfs.Family(k.Pid(), "") {
 		k.helpers[s.PID] = s.Start

@@ -101,6 +101,7 @@ var specs = map[string]string{
 	"slow":         fakekernel.StartSlow + " 3600000",
 	"later":        fakekernel.StartSlow + " 300",
 	"welcome":      fakekernel.StartWelcome,
+	"lists":        fakekernel.StartVariables,
 }
 
 // options are those of a Manager that runs the fake kernel, in directories of its own.

@@ -54,8 +54,9 @@ type Options struct {
 	SpoolLimit      int64         // bytes of one overflow file; the store's default when 0
 	Logger          *slog.Logger
 
-	install install.Options // for tests: what they need other than a Manager sets
-	spawn   *spawner        // shared by the Managers of a test, since each would reap the others' kernels
+	install    install.Options // for tests: what they need other than a Manager sets
+	listWithin time.Duration   // for a kernel to tell its variables; askWithin
+	spawn      *spawner        // shared by the Managers of a test, since each would reap the others' kernels
 }
 
 func (o Options) withDefaults() Options {
@@ -73,6 +74,7 @@ func (o Options) withDefaults() Options {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
+	o.listWithin = cmp.Or(o.listWithin, askWithin)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

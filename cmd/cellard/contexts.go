@@ -4,16 +4,20 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/cellard/cellard/internal/drawing"
+	"github.com/cellard/cellard/protocol/api"
 )
 
 const contextsHelp = `
 cellard contexts shows an agent's contexts, and does something to one of them.
 
 Usage: cellard contexts [flags]                      list them
-       cellard contexts [flags] restart|interrupt|delete ID ...`
+       cellard contexts [flags] restart|interrupt|delete ID ...
+       cellard contexts [flags] variables ID ...      what variables they hold`
 
 // contexts is cellard contexts.
 func contexts(args []string) int {
@@ -32,7 +36,7 @@ func contexts(args []string) int {
 		verb, words = words[0], words[1:]
 	}
 	if (verb == "list") != (len(words) == 0) {
-		fmt.Fprintln(os.Stderr, "cellard contexts: restart, interrupt and delete take ids, list takes none")
+		fmt.Fprintln(os.Stderr, "cellard contexts: restart, interrupt, delete and variables take ids, list takes none")
 		return exitUsage
 	}
 	ctx := context.Background()
@@ -54,8 +58,13 @@ func contexts(args []string) int {
 		}
 	case "delete":
 		do = func(c *agentCall, id string) (string, error) { return "deleted", c.DeleteContext(ctx, id) }
+	case "variables":
+		do = func(c *agentCall, id string) (string, error) {
+			list, err := c.Variables(ctx, id)
+			return variablesTable(list), err
+		}
 	default:
-		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want list, restart, interrupt or delete\n", verb)
+		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want list, restart, interrupt, delete or variables\n", verb)
 		return exitUsage
 	}
 	c, err := call.open(ctx)
@@ -74,6 +83,42 @@ func contexts(args []string) int {
 		fmt.Printf("%s: %s\n", id, said)
 	}
 	return exitOK
+}
+
+// variablesTable has a line for how many there are, and one for each that came.
+func variablesTable(list api.VariableList) string {
+	var b strings.Builder
+	if list.Total == 1 {
+		b.WriteString("1 variable")
+	} else {
+		fmt.Fprintf(&b, "%d variables", list.Total)
+	}
+	if more := list.Total - len(list.Data); more > 0 {
+		fmt.Fprintf(&b, ", %d of them not shown", more)
+	}
+	if len(list.Data) == 0 {
+		return b.String()
+	}
+	b.WriteByte('\n')
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tTYPE\tSIZE\tVALUE")
+	for _, v := range list.Data {
+		size := ""
+		switch {
+		case len(v.Shape) > 0:
+			for i, n := range v.Shape {
+				if i > 0 {
+					size += " × "
+				}
+				size += strconv.FormatInt(n, 10)
+			}
+		case v.Size != nil:
+			size = strconv.FormatInt(*v.Size, 10)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", drawing.Text(v.Name), drawing.Text(v.Type), size, drawing.Text(v.Preview))
+	}
+	_ = w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func listContexts(ctx context.Context, c *agentCall) int {

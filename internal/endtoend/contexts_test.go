@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -166,8 +167,33 @@ func TestKernelsAnswers(t *testing.T) {
 	for _, path := range []string{":fork", ":rollback"} {
 		a.refused(409, api.CodeUnsupported, "POST", c+path, object{})
 	}
-	for _, path := range []string{"/variables", "/notebook"} {
-		a.refused(409, api.CodeUnsupported, "GET", c+path, nil)
+	a.refused(409, api.CodeUnsupported, "GET", c+"/notebook", nil)
+}
+
+// The variables of a real kernel, on either end of what is supported.
+func TestVariables(t *testing.T) {
+	for _, python := range pythons.All(t) {
+		t.Run(python.Name, func(t *testing.T) {
+			a := start(t, config{python: python.Path})
+			const c = "/v1/interpreter/contexts/python"
+			a.refused(404, api.CodeNotFound, "GET", c+"/variables", nil)
+			a.cell("python", "x, names = 6 * 7, ['a']\nclass Loop:\n  def __repr__(self):\n    while True: pass\nloop = Loop()")
+			var list api.VariableList
+			a.get("GET", c+"/variables", nil, &list)
+			if got := show(list); got != `{"data":[{"name":"Loop","type":"type","size":null,"shape":null,"preview":""},`+
+				`{"name":"loop","type":"Loop","size":null,"shape":null,"preview":""},`+
+				`{"name":"names","type":"list","size":1,"shape":null,"preview":"['a']"},`+
+				`{"name":"x","type":"int","size":null,"shape":null,"preview":"42"}],"total":4,"generation":1}` {
+				t.Error(got)
+			}
+			if got := a.cell("python", "len(In) - 1"); got != "2" {
+				t.Errorf("the question counts as a cell: %s", got)
+			}
+			a.get("POST", c+":restart", nil, new(api.Context))
+			if a.get("GET", c+"/variables", nil, &list); list.Total != 0 || list.Generation != 2 {
+				t.Error(show(list))
+			}
+		})
 	}
 }
 

@@ -29,6 +29,7 @@ const (
 	StartDieAfterHandshake = "die-after-handshake"  // SIGKILL once a client has shaken hands on shell
 	StartSlow              = "slow-start"           // followed by milliseconds: nothing is bound until then
 	StartWelcome           = "welcome"              // iopub_welcome, which has no parent, for each subscription
+	StartVariables         = "variables"            // variables_request is answered with what a cell has set as "answer"; hang waits for SIGINT
 )
 
 // Wanted tells whether this process is to be the kernel.
@@ -93,7 +94,7 @@ func run(args []string, script string) error {
 		}
 		time.Sleep(time.Duration(ms) * time.Millisecond)
 	case StartWell, StartSilentHandshake, StartGarbageGreeting, StartWrongSocketType, StartNoKernelInfoReply,
-		StartNoIOPub, StartDieAfterHandshake, StartWelcome:
+		StartNoIOPub, StartDieAfterHandshake, StartWelcome, StartVariables:
 	default:
 		return fmt.Errorf("%s=%q is not a start that is known", Env, script)
 	}

@@ -3,6 +3,7 @@ package fakekernel
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 )
@@ -80,6 +81,10 @@ func (k *kernel) serve(interrupts <-chan os.Signal) error {
 		case <-interrupts: // to an idle kernel it does nothing
 			k.interrupt()
 		case r := <-k.requests:
+			if r.msgType() == "variables_request" && k.start == StartVariables {
+				k.tellVariables(r, interrupts)
+				continue
+			}
 			if r.msgType() != "execute_request" {
 				k.handle(r)
 				continue
@@ -120,7 +125,11 @@ func (k *kernel) handle(r request) {
 	switch r.msgType() {
 	case "kernel_info_request":
 		if k.start != StartNoKernelInfoReply {
-			k.reply(r, "kernel_info_reply", kernelInfo)
+			info := maps.Clone(kernelInfo)
+			if k.start == StartVariables {
+				info["supported_features"] = []string{"cellard variables"}
+			}
+			k.reply(r, "kernel_info_reply", info)
 		}
 	case "interrupt_request":
 		k.interrupt()
@@ -150,6 +159,19 @@ func (k *kernel) handle(r request) {
 	case "comm_info_request":
 		k.reply(r, "comm_info_reply", map[string]any{"status": "ok", "comms": struct{}{}})
 	}
+}
+
+// tellVariables answers with what a cell has set as "answer", as it is; to "hang" it waits
+// for an interrupt.
+func (k *kernel) tellVariables(r request, interrupts <-chan os.Signal) {
+	k.publish(r.message, "status", status("busy"))
+	defer k.publish(r.message, "status", status("idle"))
+	answer := k.vars["answer"]
+	if answer == "hang" {
+		<-interrupts
+		answer = `{"status":"error","ename":"KeyboardInterrupt","evalue":""}`
+	}
+	k.reply(r, "variables_reply", json.RawMessage(answer))
 }
 
 var kernelInfo = map[string]any{

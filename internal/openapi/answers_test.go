@@ -333,6 +333,7 @@ func (c *checked) contexts(gate string) {
 	c.do(200, "GET", contexts, nil)
 	c.do(200, "GET", contexts+"/mine", nil)
 	c.do(200, "POST", contexts, object{"id": "fickle", "language": "fickle"})
+	c.do(409, "GET", contexts+"/fickle/variables", nil)
 	c.do(429, "POST", contexts, object{"id": "other"})
 	if err := os.Remove(gate); err != nil {
 		c.t.Fatal(err)
@@ -348,7 +349,8 @@ func (c *checked) contexts(gate string) {
 		c.do(422, "POST", contexts+"/mine"+q, "{}")
 		c.do(404, "POST", contexts+"/none"+q, object{"code": ""})
 	}
-	c.do(409, "GET", contexts+"/mine/variables", nil)
+	c.do(200, "POST", run, object{"code": "x, y = 1, [2]", "context": "mine"})
+	c.do(200, "GET", contexts+"/mine/variables", nil)
 	c.do(409, "GET", contexts+"/mine/notebook", nil)
 	for _, r := range []struct{ method, path string }{{"GET", ""}, {"DELETE", ""}, {"POST", ":restart"}, {"POST", ":interrupt"},
 		{"POST", ":fork"}, {"POST", ":rollback"}, {"GET", "/variables"}, {"GET", "/notebook"}, {"GET", "/results/f"}} {

@@ -118,7 +118,7 @@ func TestTypes(t *testing.T) {
 	d := load(t)
 	described := map[string]reflect.Type{}
 	for _, v := range []any{api.RunRequest{}, api.Execution{}, api.CellError{}, api.Result{}, api.Ref{}, api.Overflow{}, api.Lost{}, api.Usage{},
-		api.ContextRequest{}, api.Context{}, api.ContextList{}, api.KernelInfo{}, api.CompleteRequest{}, api.InputRequest{},
+		api.ContextRequest{}, api.Context{}, api.ContextList{}, api.Variable{}, api.VariableList{}, api.KernelInfo{}, api.CompleteRequest{}, api.InputRequest{},
 		api.Language{}, api.LanguageList{}, api.Health{}, api.Error{}, api.ErrorBody{}} {
 		described[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
 	}

@@ -44,6 +44,7 @@ import cellard_json
 import cellard_output
 import cellard_packages
 import cellard_tables
+import cellard_variables
 from cellard_cells import Surroundings
 from cellard_interrupts import Interrupts
 from cellard_output import Outbox, Parents, PubThread, Stream
@@ -362,6 +363,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
 class Kernel(IPythonKernel):
     shell_class = Type(ZMQInteractiveShell)
     _execute_sleep = 0  # ipykernel's guess at a pause before the reply: nothing here needs it
+    msg_types = [*IPythonKernel.msg_types, "variables_request"]
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -417,6 +419,21 @@ class Kernel(IPythonKernel):
             self.interrupts.end()
             surroundings.leave()
             self.parent.mend_streams()
+
+    @property
+    def kernel_info(self):
+        info = super().kernel_info
+        info["supported_features"] = [*info.get("supported_features", ()), cellard_variables.FEATURE]
+        return info
+
+    async def variables_request(self, stream, ident, parent):
+        """The session's variables: see cellard_variables. It is no cell."""
+        # What is a library's own may still go wrong, and then can be interrupted.
+        try:
+            content = self.interrupts.call(cellard_variables.reply, self.shell)
+        except (Exception, KeyboardInterrupt) as error:
+            content = {"status": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": []}
+        self.session.send(stream, "variables_reply", content, parent, ident)
 
     def raw_input(self, prompt=""):
         if not self._allow_stdin:

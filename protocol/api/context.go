@@ -53,6 +53,36 @@ type ContextList struct {
 	Data []Context `json:"data"`
 }
 
+// Variable is one of a session's own: the name, and what can be said of the value
+// without running any code of the cells'.
+type Variable struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	// Size is how many elements, characters or bytes the value has; nil where it has none,
+	// or telling would take the value's own code.
+	Size *int64 `json:"size"`
+	// Shape is the extent of an array in each dimension, or rows and columns of a table;
+	// nil for all else.
+	Shape []int64 `json:"shape"`
+	// Preview is a short text of the value, or of its beginning; "" where there is none.
+	Preview string `json:"preview"`
+}
+
+// VariableList is the answer to GET …/{id}/variables, by name. Total counts those past the
+// bound, too, which are not in Data.
+type VariableList struct {
+	Data       []Variable `json:"data"`
+	Total      int        `json:"total"`
+	Generation int        `json:"generation"`
+}
+
+// The bounds of a VariableList: variables, and bytes of each text.
+const (
+	MaxVariables    = 1000
+	MaxVariableName = 256
+	MaxPreview      = 512
+)
+
 // CompleteRequest is the body of :complete, :inspect and :isComplete. Cursor
 // counts Unicode code points, as Jupyter does; nil is the end of the code.
 type CompleteRequest struct {

@@ -102,6 +102,12 @@ type KernelInfo struct {
 	ErrorContent
 }
 
+// FeatureVariables, among the supported_features of a kernel_info_reply, says that the
+// kernel answers variables_request, which is not in Jupyter's protocol: a message without
+// content on shell, whose variables_reply has a status and an api.VariableList's data and
+// total. It runs no code that a cell could have written, and counts as no cell.
+const FeatureVariables = "cellard variables"
+
 // LanguageInfo says what a kernel runs.
 type LanguageInfo struct {
 	Name          string `json:"name"`

@@ -207,6 +207,26 @@ class Kernel:
         cell.raw = {fd: bytes(data).decode("utf-8", "replace") for fd, data in self._raw.items()}
         return cell
 
+    def variables(self, interrupt=()):
+        """The content of the kernel's variables_reply, and what came on iopub meanwhile."""
+        message = self.client.session.msg("variables_request", {})
+        me = message["header"]["msg_id"]
+        timers = [threading.Timer(after, self.interrupt) for after in interrupt]
+        for timer in timers:
+            timer.start()
+        self.client.shell_channel.send(message)
+        reply = None
+        while reply is None or reply["parent_header"].get("msg_id") != me:
+            reply = self.client.get_shell_msg(timeout=LIMIT)
+        seen = []
+        while not seen or seen[-1] != ("status", {"execution_state": "idle"}):
+            said = self.client.get_iopub_msg(timeout=LIMIT)
+            if said["parent_header"].get("msg_id") == me:
+                seen.append((said["msg_type"], said["content"]))
+        for timer in timers:
+            timer.cancel()
+        return reply["content"], seen
+
     def _drain(self):
         """Wait until what is in the pipes has been read: two looks without a change."""
         before = None

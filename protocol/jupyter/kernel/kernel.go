@@ -50,6 +50,15 @@ type Language interface {
 	Close() error
 }
 
+// A Lister is a Language that can tell the session's variables. Variables is called
+// between cells, and ends soon after ctx; it runs no code of the cells'. Of more than
+// api.MaxVariables the first by name are enough, with the number of all. Serve tells front
+// ends by jupyter.FeatureVariables.
+type Lister interface {
+	Language
+	Variables(ctx context.Context) (variables []api.Variable, total int, err error)
+}
+
 // Error is an error of a user's code, as a cell ends with it. The traceback's lines
 // are without colours and begin at the user's own frames.
 type Error struct {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/zmtp"
 )
@@ -75,6 +78,13 @@ func (s *server) answer(ctx context.Context, r request) error {
 			}
 			return reply, err
 		})
+	case "variables_request":
+		if lister, ok := s.lang.(Lister); ok {
+			s.question(ctx, r, &struct{}{}, "variables_reply", func(ctx context.Context) (any, error) {
+				list, total, err := lister.Variables(ctx)
+				return variablesReply(list, total), err
+			})
+		}
 	case "history_request":
 		s.reply(r, "history_reply", map[string]any{"status": jupyter.StatusOK, "history": []any{}})
 	case "comm_info_request":
@@ -128,6 +138,18 @@ func completeReply(found Completion, cursor int) any {
 	}
 	return map[string]any{"status": jupyter.StatusOK, "matches": found.Matches,
 		"cursor_start": found.Start, "cursor_end": found.End, "metadata": metadata}
+}
+
+// variablesReply is the list, in the order of names and within its bounds.
+func variablesReply(list []api.Variable, total int) any {
+	slices.SortFunc(list, func(a, b api.Variable) int { return strings.Compare(a.Name, b.Name) })
+	total = max(total, len(list))
+	list = list[:min(len(list), api.MaxVariables)]
+	return struct {
+		Status string         `json:"status"`
+		Data   []api.Variable `json:"data"`
+		Total  int            `json:"total"`
+	}{jupyter.StatusOK, append([]api.Variable{}, list...), total}
 }
 
 // kernelInfo is the reply's content, with what front ends expect besides.

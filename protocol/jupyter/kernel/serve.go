@@ -150,6 +150,9 @@ func (s *server) loop() error {
 		return err
 	}
 	info.Status, info.ProtocolVersion = jupyter.StatusOK, jupyter.ProtocolVersion
+	if _, ok := s.lang.(Lister); ok {
+		info.SupportedFeatures = append(info.SupportedFeatures, jupyter.FeatureVariables)
+	}
 	s.info = info
 	close(s.informed)
 	for {

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
@@ -106,6 +107,16 @@ func (l *toy) IsComplete(_ context.Context, code string) (kernel.Completeness, e
 	return kernel.Completeness{Status: "incomplete", Indent: "  "}, nil
 }
 
+// listing is a toy that can tell its variables.
+type listing struct {
+	*toy
+	list  []api.Variable
+	total int
+	err   error
+}
+
+func (l *listing) Variables(context.Context) ([]api.Variable, int, error) { return l.list, l.total, l.err }
+
 func (l *toy) Close() error {
 	l.closed = true
 	return nil
@@ -125,7 +136,14 @@ type serving struct {
 
 func serve(t *testing.T, transport string) *serving {
 	t.Helper()
-	s := &serving{t: t, lang: &toy{}, signals: make(chan os.Signal), ended: make(chan error, 1)}
+	lang := &toy{}
+	return serveLanguage(t, transport, lang, lang)
+}
+
+// serveLanguage serves what is a toy, and may be more.
+func serveLanguage(t *testing.T, transport string, lang *toy, served kernel.Language) *serving {
+	t.Helper()
+	s := &serving{t: t, lang: lang, signals: make(chan os.Signal), ended: make(chan error, 1)}
 	release := func() {}
 	var err error
 	if transport == "tcp" {
@@ -140,7 +158,7 @@ func serve(t *testing.T, transport string) *serving {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	go func() {
-		s.ended <- kernel.Serve(ctx, s.ci, s.lang, kernel.Options{Signals: s.signals, Stats: &s.stats})
+		s.ended <- kernel.Serve(ctx, s.ci, served, kernel.Options{Signals: s.signals, Stats: &s.stats})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -309,6 +327,40 @@ func TestLateOutput(t *testing.T) {
 		}
 		idle = idle || m.Parent.MsgID == id && strings.Contains(string(b), "idle")
 		m.Close()
+	}
+}
+
+// A language that can list variables says so, and its list comes in order and within
+// bounds; one that can't says nothing.
+func TestVariables(t *testing.T) {
+	lang := &listing{toy: &toy{}}
+	s := serveLanguage(t, "ipc", lang.toy, lang)
+	ask := func(s *serving, msgType string) map[string]any {
+		return s.collect(s.send(jupyter.Shell, msgType, struct{}{}, nil))[0].reply
+	}
+	if info := ask(s, "kernel_info_request"); fmt.Sprint(info["supported_features"]) != "[cellard variables]" {
+		t.Errorf("%v", info)
+	}
+	for i := range api.MaxVariables + 1 {
+		lang.list = append(lang.list, api.Variable{Name: fmt.Sprintf("v%04d", api.MaxVariables-i), Type: "int"})
+	}
+	lang.total = 5000
+	reply := ask(s, "variables_request")
+	if data := reply["data"].([]any); reply["status"] != "ok" || reply["total"] != 5000.0 || len(data) != api.MaxVariables ||
+		fmt.Sprint(data[0]) != "map[name:v0000 preview: shape:<nil> size:<nil> type:int]" {
+		t.Errorf("%.300v", reply)
+	}
+	lang.list, lang.total = nil, 0
+	if b, _ := json.Marshal(ask(s, "variables_request")); string(b) != `{"data":[],"status":"ok","total":0}` {
+		t.Errorf("none: %s", b)
+	}
+	lang.err = errors.New("no idea")
+	if reply := ask(s, "variables_request"); reply["status"] != "error" || reply["evalue"] != "no idea" {
+		t.Errorf("%v", reply)
+	}
+	other := serve(t, "ipc")
+	if info := other.collect(other.send(jupyter.Shell, "kernel_info_request", struct{}{}, nil))[0].reply; info["supported_features"] != nil {
+		t.Errorf("%v", info)
 	}
 }
 
