@@ -47,6 +47,12 @@ type Options struct {
 	InterruptOnDisconnect bool
 	Grace                 time.Duration
 	Abandoned             func(*Execution)
+	// Wrote, if set, is told how many bytes came on a stream (Stdout, Stderr), before they
+	// are folded; Ending what the execution came to, without what it put out, or how it
+	// was refused, just before its readers are. Both are called under the execution's lock,
+	// so they may call nothing of it.
+	Wrote  func(stream, bytes int)
+	Ending func(x api.Execution, ran bool, refusal *api.Error)
 }
 
 // Execution is one cell's life. See the package's doc.
@@ -195,6 +201,9 @@ func (e *Execution) End(end Ending) {
 	} else {
 		e.out.DurationMs = e.ended.Sub(e.began).Milliseconds()
 	}
+	if e.o.Ending != nil {
+		e.o.Ending(e.out, !end.NeverRan, nil)
+	}
 	e.log.append(api.Event{K: api.KindEnd, ID: e.o.ID, Status: e.out.Status, Ms: e.out.DurationMs}, false)
 	x := e.snapshot()
 	e.log.append(api.Event{K: api.KindExecution, Execution: &x}, true)
@@ -210,6 +219,9 @@ func (e *Execution) Fail(err *api.Error) {
 	}
 	e.flush()
 	e.ended, e.failure = time.Now(), err
+	if e.o.Ending != nil {
+		e.o.Ending(e.out, false, err)
+	}
 	e.log.append(api.Event{K: api.KindFailure, Failure: err}, true)
 	e.finish()
 }

@@ -55,6 +55,9 @@ func (e *Execution) Stream(i int, text string) {
 	if e.closed {
 		return
 	}
+	if e.o.Wrote != nil {
+		e.o.Wrote(i, len(text))
+	}
 	e.newOutput()
 	e.fold(e.streams[i], text)
 	if !e.ended.IsZero() {

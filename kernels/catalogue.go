@@ -104,6 +104,10 @@ func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error
 	return specLaunch(language, spec, c.env), nil
 }
 
+// Known tells whether a language is one of the agent's own list, rather than the name of a
+// kernelspec that lies in the image.
+func (c *Catalogue) Known(language string) bool { return known(language) }
+
 // Has reports whether a name is a language's or an installed kernelspec's; it need
 // not be usable.
 func (c *Catalogue) Has(name string) bool {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -23,13 +24,16 @@ type call struct {
 	body []byte
 	id   string
 	file string
+	// route is the pattern of its path, with its method; "none" where there is none.
+	route string
 }
 
 // ServeHTTP answers one request. A handler's error becomes the answer; a panic in
 // one is logged, and costs this request alone.
 func (s *Server) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
 	connOf(r).serving.Store(true)
-	c := &call{w: &response{ResponseWriter: hw}, r: r}
+	c := &call{r: r, route: "none"}
+	c.w = &response{ResponseWriter: hw, sent: s.counts.sent, answers: func(status int) { s.counts.requests.Add(1, c.route, strconv.Itoa(status)) }}
 	start := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
@@ -81,9 +85,11 @@ func (s *Server) answer(c *call) error {
 		return refusal
 	}
 	var err error
+	c.route = route.method + " " + route.path
 	if c.body, err = s.readBody(c); err != nil {
 		return err
 	}
+	s.counts.received.Add(float64(len(c.body)))
 	c.id, c.file = vars["id"], vars["file"]
 	return route.handler(s, c)
 }
@@ -196,27 +202,34 @@ func (s *Server) fail(c *call, err error) {
 	}
 }
 
-// response remembers what was answered.
+// response remembers what was answered, and counts it: before the client has seen it, so
+// that its next look at the metrics tells of it.
 type response struct {
 	http.ResponseWriter
-	status int
-	bytes  int64
+	answers func(status int)
+	sent    *metrics.Counter
+	status  int
+	bytes   int64
 }
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *response) WriteHeader(status int) {
+func (w *response) answer(status int) {
 	if w.status == 0 {
 		w.status = status
+		w.answers(status)
 	}
+}
+
+func (w *response) WriteHeader(status int) {
+	w.answer(status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *response) Write(b []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
+	w.answer(http.StatusOK)
+	w.sent.Add(float64(len(b)))
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)
 	return n, err

@@ -300,31 +300,3 @@ func TestLogIsDiscreet(t *testing.T) {
 		}
 	}
 }
-
-func TestMetrics(t *testing.T) {
-	a := serveUnix(t, Options{Manager: newManager(t), Version: `v1"\`})
-	b, h := a.call(200, "GET", "/metrics", "")
-	if !strings.HasPrefix(h.Get("Content-Type"), "text/plain; version=0.0.4") {
-		t.Errorf("type %s", h.Get("Content-Type"))
-	}
-	values := map[string]string{}
-	for line := range strings.Lines(b) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-		if !ok {
-			t.Errorf("line %q", line)
-		}
-		values[name] = value
-	}
-	for name, want := range map[string]string{"cellard_executions_running": "0", "cellard_idle_seconds": "1.5",
-		`cellard_contexts{state="idle"}`: "0", "cellard_connections": "1"} {
-		if values[name] != want {
-			t.Errorf("%s is %q, want %s", name, values[name], want)
-		}
-	}
-	if v := values["process_resident_memory_bytes"]; v == "" || v == "0" {
-		t.Errorf("resident memory %q", v)
-	}
-}

@@ -98,13 +98,16 @@ func (g *gate) Accept() (net.Conn, error) {
 		if g.l.check != nil {
 			if err := g.l.check(nc); err != nil {
 				g.logRefusal(err)
+				g.s.counts.refused.Add(1, g.l.kind(), refusedPeer)
 				g.refuse(nc, api.Errorf(api.CodeUnauthorized, "%v", err).WithHint("call as one who may; --allow-uid and --vsock-allow-cid name more of them"))
 				continue
 			}
 		}
 		if c := g.admit(nc); c != nil {
+			g.s.counts.accepted.Add(1, g.l.kind())
 			return c, nil
 		}
+		g.s.counts.refused.Add(1, g.l.kind(), refusedLimit)
 		g.refuse(nc, errTooMany(g.s.o.MaxConnections))
 	}
 }

@@ -127,6 +127,17 @@ func (s *Server) idle() (n int) {
 
 // Who has no token can open any number of connections on loopback, and locks nobody
 // out by it.
+// connections is how many connections are open on all listeners.
+func (s *Server) connections() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for g := range s.gates {
+		n += g.count()
+	}
+	return n
+}
+
 func TestStrangersMakeRoom(t *testing.T) {
 	m := newManager(t)
 	m.script = echo

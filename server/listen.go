@@ -31,6 +31,12 @@ type Listener struct {
 // String is the address as it was asked for, with the port that a 0 became.
 func (l *Listener) String() string { return l.address }
 
+// kind is the address's scheme: vsock, unix or tcp.
+func (l *Listener) kind() string {
+	kind, _, _ := strings.Cut(l.address, "://")
+	return kind
+}
+
 // NeedsToken tells whether each request has to have the bearer token.
 func (l *Listener) NeedsToken() bool { return l.token }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/store"
 	"github.com/cellard/cellard/supervisor"
@@ -31,8 +32,8 @@ type Manager interface {
 	Interrupt(ctx context.Context, id string) (bool, error)
 	Delete(ctx context.Context, id string) error
 	Ask(ctx context.Context, id, msgType string, req api.CompleteRequest) (json.RawMessage, error)
-	Languages(ctx context.Context) []api.Language
 	Variables(ctx context.Context, id string) (api.VariableList, error)
+	Languages(ctx context.Context) []api.Language
 	OpenResult(contextID, file string) (*store.File, error)
 	Health() (running int, idle time.Duration)
 	InstanceID() string
@@ -63,6 +64,9 @@ type Options struct {
 	// HTTP clients keep theirs, so that it is the client that closes.
 	IdleTimeout time.Duration
 	Logger      *slog.Logger
+	// Metrics is what GET /metrics writes, and gets the server's figures; nil for a
+	// Registry of the server's own. It is for one Server.
+	Metrics *metrics.Registry
 }
 
 // maxHeader bounds a request's headers in bytes; net/http adds 4 KiB to it.
@@ -74,6 +78,7 @@ type Server struct {
 	log     *slog.Logger
 	http    *http.Server
 	routes  []route
+	counts  counts
 	started time.Time
 
 	ctx    context.Context // ends when the server is closed: what is between two accepts
@@ -96,6 +101,10 @@ func New(o Options) *Server {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{o: o, log: o.Logger, started: time.Now(), routes: routes(), gates: map[*gate]struct{}{}}
+	if s.o.Metrics == nil {
+		s.o.Metrics = &metrics.Registry{}
+	}
+	s.counts = s.newCounts(s.o.Metrics)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler:                      s,
@@ -176,15 +185,4 @@ func (s *Server) connState(c net.Conn, state http.ConnState) {
 		c.(*conn).serving.Store(false)
 	}
 	c.(*conn).state.Store(int32(state))
-}
-
-// connections is how many connections are open on all listeners.
-func (s *Server) connections() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for g := range s.gates {
-		n += g.count()
-	}
-	return n
 }

@@ -61,6 +61,8 @@ func (s *Store) pushOut(n int64) int64 {
 
 // pushOutFile removes a file, whatever lies there now under its name.
 func (s *Store) pushOutFile(f *file) {
+	s.stats.Evicted++
+	s.stats.EvictedBytes += f.size
 	s.index.remove(f)
 	s.index.setGone(f.key)
 	root, err := s.openRoot(false)

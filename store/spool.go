@@ -163,6 +163,8 @@ func (p *spool) commit(generation int, mimeType string) (file, error) {
 	s.index.used -= p.size // add counts it
 	stored := *f           // others change f from here on
 	s.index.add(f)
+	s.stats.Written++
+	s.stats.WrittenBytes += f.size
 	if len(s.index.files) > maxFiles {
 		s.pushOutFile(s.index.oldest())
 	}

@@ -50,6 +50,7 @@ type Store struct {
 	lock  *os.File // nil once closed
 	where inode    // of the directory that lock lies in
 	index index
+	stats Stats // what only rises of it
 }
 
 // Open makes a Store of dir, whose last two elements are its own and are made if
@@ -131,6 +132,25 @@ func (s *Store) Usage() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.index.used
+}
+
+// Stats are a Store's figures.
+type Stats struct {
+	Quota, Used int64 // bytes; those of files that are being written are in Used
+	Files       int
+
+	// From Open on:
+	Written, WrittenBytes int64 // files that were made
+	Evicted, EvictedBytes int64 // those that were pushed out for room
+}
+
+// Stats tells what the Store has and did.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.stats
+	st.Quota, st.Used, st.Files = s.o.Quota, s.index.used, len(s.index.files)
+	return st
 }
 
 // Put streams r into a file of a context's, and returns the ref to it. It pushes

@@ -62,7 +62,7 @@ func (s *session) kernelGone() {
 	lost := k.lost()
 	s.m.log.Info("a kernel is gone", "context", s.id, "generation", s.gen, "reason", lost.Reason, "message", lost.Message)
 	c := s.cur
-	s.dropKernel()
+	s.dropKernel(lost)
 	if c == nil {
 		s.lostIdle = lost
 		s.publish()
@@ -104,7 +104,8 @@ func (s *session) takeMessages() {
 }
 
 // dropKernel forgets a kernel that has ended, and frees what it held.
-func (s *session) dropKernel() {
+func (s *session) dropKernel(lost *api.Lost) {
+	s.m.counts.deaths.Add(1, string(lost.Reason))
 	s.m.keeper.unwatch(s.k.Pid())
 	s.k.close()
 	s.m.killOrphans()
@@ -176,7 +177,7 @@ func (s *session) stopKernel(l *api.Lost, queued, value string) {
 			s.takeRaw(c.e, true)
 		}
 		s.cur = nil
-		s.dropKernel()
+		s.dropKernel(k.killedAs)
 	}
 	queue := s.takeQueue()
 	s.lostIdle = nil

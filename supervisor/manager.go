@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/kernels/install"
 	"github.com/cellard/cellard/protocol/api"
@@ -36,6 +37,7 @@ type Manager struct {
 	installer *install.Installer
 	kernels   atomic.Int64 // started so far
 	unmatched atomic.Int64 // messages that named no cell
+	counts    *counts
 
 	creating sync.Mutex // over the making of a context
 
@@ -114,6 +116,10 @@ func NewManager(o Options) (*Manager, error) {
 	m.installer = install.New(installs)
 	m.catalogue = kernels.New(kernels.Options{Python: o.Python, Env: m.environ(nil, nil, ""),
 		Dir: o.Workspace, Credential: m.user.credential, Installer: m.installer})
+	if o.Metrics == nil {
+		o.Metrics = &metrics.Registry{}
+	}
+	m.counts = m.newCounts(o.Metrics)
 	if m.spawn = o.spawn; m.spawn == nil {
 		m.spawn = newSpawner()
 	}

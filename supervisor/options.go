@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/kernels/install"
 )
 
@@ -53,6 +54,8 @@ type Options struct {
 	Quota           int64         // bytes of the store; its default when 0
 	SpoolLimit      int64         // bytes of one overflow file; the store's default when 0
 	Logger          *slog.Logger
+	// Metrics gets the Manager's figures; nil for none. A Registry is for one Manager.
+	Metrics *metrics.Registry
 
 	install    install.Options // for tests: what they need other than a Manager sets
 	listWithin time.Duration   // for a kernel to tell its variables; askWithin

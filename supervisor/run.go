@@ -79,7 +79,7 @@ func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) 
 	}
 	e := execution.New(execution.Options{ID: newID("e_"), ContextID: s.id, Language: s.info().Language,
 		Limits: m.o.Limits, Store: m.store, Stdin: req.Stdin, InterruptOnDisconnect: disconnect,
-		Grace: m.o.DisconnectGrace, Abandoned: func(e *execution.Execution) { _, _ = m.InterruptExecution(e.ID()) }})
+		Grace: m.o.DisconnectGrace, Wrote: m.counts.wrote, Ending: m.counts.ended, Abandoned: func(e *execution.Execution) { _, _ = m.InterruptExecution(e.ID()) }})
 	r := &record{e: e, s: s, key: req.IdempotencyKey, body: body, code: int64(len(req.Code))}
 	m.mu.Lock()
 	if m.stopping {
@@ -109,6 +109,7 @@ func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) 
 		e.Close()
 		return nil, err
 	}
+	m.counts.code.Add(float64(r.code))
 	return &Run{Execution: e, Leave: leave}, nil
 }
 

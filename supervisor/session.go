@@ -57,6 +57,7 @@ type starting struct {
 	launch  *kernels.Launch // of the kernel, which may have been installed for it
 	k       *kernel
 	err     error
+	took    time.Duration
 	waiters []chan error
 }
 
@@ -274,7 +275,9 @@ func (s *session) startKernel(forCell bool) {
 					s.progress(st.launch.StartNotice)
 				}
 			})
+			begun := time.Now()
 			st.k, st.err = s.m.startKernel(ctx, st.launch, s.cwd, s.env)
+			st.took = time.Since(begun)
 			timeout.Stop()
 			notice.Stop()
 		}
@@ -285,6 +288,7 @@ func (s *session) startKernel(forCell bool) {
 
 func (s *session) onStarted(st *starting) {
 	s.starting = nil
+	s.m.counts.started(s.view.Language, st.took, s.gen > 0, st.err == nil)
 	if st.err == nil {
 		s.mu.Lock()
 		s.launch = st.launch

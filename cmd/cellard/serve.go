@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/server"
 	"github.com/cellard/cellard/supervisor"
 )
@@ -77,6 +78,8 @@ func serve(args []string) int {
 			signal.Notify(stop, s)
 		}
 	}
+	o.Metrics = &metrics.Registry{}
+	agent.o.Metrics = o.Metrics
 	m, err := agent.manager(log)
 	if err != nil {
 		log.Error("cellard can't start", "error", err)

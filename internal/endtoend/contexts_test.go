@@ -222,7 +222,7 @@ func TestLanguagesAndHealth(t *testing.T) {
 		return nil
 	})
 	ans := a.call("GET", "/metrics", nil)
-	for _, name := range []string{"cellard_goroutines ", "cellard_contexts{state=\"idle\"} 0", "process_resident_memory_bytes "} {
+	for _, name := range []string{"go_goroutines ", "cellard_contexts{state=\"idle\"} 0", "process_resident_memory_bytes "} {
 		if !strings.Contains(string(ans.body), "\n"+name) {
 			t.Errorf("no %s in %s", name, ans.body)
 		}

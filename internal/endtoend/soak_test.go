@@ -101,7 +101,7 @@ type soak struct {
 
 func (s *soak) state() (x state) {
 	s.a.t.Helper()
-	m := regexp.MustCompile(`\ncellard_goroutines (\d+)`).FindSubmatch(s.a.call("GET", "/metrics", nil).body)
+	m := regexp.MustCompile(`\ngo_goroutines (\d+)`).FindSubmatch(s.a.call("GET", "/metrics", nil).body)
 	x.goroutines, _ = strconv.Atoi(string(m[1]))
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.a.c.Process.Pid))
 	if err != nil {
