@@ -39,7 +39,8 @@ type found struct {
 
 // makeRunners are the languages that the agent brings a kernel for.
 func (c *Catalogue) makeRunners(o Options) []runner {
-	ofNode := node.NewFinder(o.search()) // one for both of its languages
+	// One for both of its languages. The kernels' environment has no setting of the agent's.
+	ofNode := node.NewFinder(o.search(), os.Getenv("CELLARD_NODE"))
 	return []runner{
 		pythonRunner(o, c.settings),
 		c.nodeRunner(ofNode, node.JavaScript),

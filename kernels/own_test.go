@@ -47,3 +47,17 @@ func TestLaunchOwn(t *testing.T) {
 		t.Errorf("an old bash: %+v", l)
 	}
 }
+
+// CELLARD_NODE is the agent's setting, which is not in the environment of kernels.
+func TestLaunchNamedNode(t *testing.T) {
+	named := filepath.Join(t.TempDir(), "mine")
+	program(t, named, "echo v24.1.0")
+	t.Setenv("CELLARD_NODE", named)
+	c, root := machine(t, Options{})
+	program(t, filepath.Join(root, "bin", "node"), "echo v20.12.0")
+	for _, language := range []string{"javascript", "typescript"} {
+		if l, err := c.Launch(context.Background(), language); err != nil || !slices.Contains(l.Argv, named) {
+			t.Errorf("%s: %+v %v", language, l, err)
+		}
+	}
+}

