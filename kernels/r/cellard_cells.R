@@ -43,7 +43,7 @@ run_expression <- function(expression, silent, last) {
   calls <- NULL
   outcome <- withRestarts(
     tryCatch(
-      withCallingHandlers(
+      base_calling(
         {
           value <- allowInterrupts(run_code(expression))
           # Showing runs code of the value's class, which may fail like any other.
@@ -151,17 +151,20 @@ refuse <- function(text, class = "simpleError") {
 }
 
 # calls_at are the calls that led to a condition, for the handler that calls this. What
-# the kernel's own functions have called is left out of those that refuse.
+# the kernel's own functions have called is left out of those that refuse, and of an
+# interrupt's, which may find the kernel anywhere.
 calls_at <- function(e) {
   calls <- sys.calls()
   calls <- calls[seq_len(length(calls) - 1L)] # not this one
-  if (!isTRUE(attr(e, "cellard"))) {
+  if (!isTRUE(attr(e, "cellard")) && !inherits(e, "interrupt")) {
     return(calls)
   }
   first <- session$depth + 4L
   for (i in seq_along(calls)) {
     if (i >= first && of_kernel(environment(sys.function(i)))) {
-      return(c(calls[seq_len(i)], list(quote(handler()))))
+      # One that is called by itself, not by a name, is inside a function of R's.
+      last <- if (is.name(calls[[i]][[1L]])) i else i - 1L
+      return(c(calls[seq_len(last)], list(quote(handler()))))
     }
   }
   calls
@@ -241,17 +244,20 @@ show_warnings <- function(warned) {
   } else if (length(kept) == 1L) {
     text <- warning_text(kept[[1L]], "Warning message")
   } else {
-    lines <- vapply(seq_along(kept), function(i) sub("^Warning", i, warning_text(kept[[i]], "Warning")), "")
+    lines <- vapply(seq_along(kept), function(i) warning_text(kept[[i]], i), "")
     text <- paste(c("Warning messages:", lines), collapse = "\n")
   }
   cat(text, "\n", sep = "", file = stderr())
 }
 
+# warning_text is a warning as R tells it: at once ("Warning"), alone ("Warning message"),
+# or in a list, by its number there.
 warning_text <- function(w, head) {
   call <- tryCatch(conditionCall(w), error = function(e) NULL)
   text <- message_of(w)
+  after <- switch(as.character(head), "Warning message" = ":\n", ": ")
   if (is.null(call) || ours(call)) {
-    return(paste0(head, if (head == "Warning") ": " else ":\n", text))
+    return(paste0(head, after, text))
   }
-  paste0(head, if (head == "Warning") " in " else ":\nIn ", call_text(call), " : ", text)
+  paste0(head, if (head == "Warning") " in " else paste0(after, "In "), call_text(call), " : ", text)
 }

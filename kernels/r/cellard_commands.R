@@ -4,6 +4,7 @@
 base_quit <- base::quit
 base_system <- base::system
 base_system2 <- base::system2
+base_calling <- base::withCallingHandlers
 
 setup_commands <- function() {
   quit <- function(save = "default", status = 0, runLast = TRUE) leave(status)
@@ -12,6 +13,7 @@ setup_commands <- function() {
   override("base", "system", through(base_system))
   override("base", "system2", through(base_system2))
   override("base", "tryCatch", with_end(base::tryCatch))
+  override("base", "withCallingHandlers", with_end(base::withCallingHandlers))
 }
 
 # leave ends the cell as it would end a script: well with status 0, else as an error.
@@ -29,10 +31,10 @@ leave <- function(status) {
 }
 
 # through makes system or system2 end the cell when it is being interrupted. R ignores
-# the signal as long as it waits for a child, and the signal ends the child: a loop over
-# sleeping children would never see one.
+# the signal as long as it waits for a child, and the signal ends the child: the cell
+# would go on with what comes after it, and a loop over sleeping children never end.
 through <- function(call) {
-  force(call)
+  call <- trapped(call)
   function(...) {
     result <- withVisible(call(...))
     status <- if (is.numeric(result$value)) result$value else attr(result$value, "status")
@@ -43,6 +45,22 @@ through <- function(call) {
     }
     if (result$visible) result$value else invisible(result$value)
   }
+}
+
+# trapped makes the shell tell that it was interrupted. By itself it becomes the command,
+# where that is one, and what R returns when SIGINT has ended that is 2, as of a command
+# that has failed.
+trapped <- function(call) {
+  steps <- as.list(body(call))
+  last <- steps[[length(steps)]]
+  if (!identical(last[[1L]], quote(.Internal)) || !identical(last[[2L]][[1L]], quote(system))) {
+    return(call) # another R's, made in another way
+  }
+  trap <- quote(if (is.character(command) && length(command) == 1L && nzchar(command)) {
+    command <- paste0("trap 'exit 130' INT; ", command)
+  })
+  body(call) <- as.call(append(steps, trap, length(steps) - 1L))
+  call
 }
 
 # nudged tells whether a request for the kernel's info is waiting. What it takes from
@@ -56,7 +74,7 @@ nudged <- function() {
   any(vapply(session$waiting, function(request) identical(request$header$msg_type, "kernel_info_request"), NA))
 }
 
-# with_end makes tryCatch hand a cell no more than its first interrupt: a loop that
+# with_end makes tryCatch or withCallingHandlers hand a cell no more than its first interrupt: a loop that
 # catches them all could not be stopped otherwise.
 with_end <- function(try) {
   steps <- as.list(body(try))

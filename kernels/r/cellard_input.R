@@ -22,9 +22,24 @@ setup_input <- function() {
     count <- c(given$nlines, given$n, given$nmax)
     input$scan(..., text = ask_lines(if (length(count) > 0L && count[[1L]] > 0) count[[1L]] else -1L, blank = TRUE))
   })
+  # Its own reads what is not there, where R is not interactive.
+  override("base", "file.choose", function(new = FALSE) ask("Enter file name: "))
+  override("utils", "read.table", with_answers(utils::read.table)) # read.csv and others call it
   setHook(packageEvent("getPass", "onLoad"), function(...) {
     override("getPass", "getPass", function(msg = "PASSWORD: ", ...) ask(msg, password = TRUE))
   })
+}
+
+# with_answers makes read.table read the answers where it was to read R's input.
+with_answers <- function(read) {
+  first <- bquote(if (!missing(file) && .(is_stdin)(file)) {
+    text <- .(ask_lines)(-1L)
+    file <- textConnection(text, encoding = "UTF-8")
+    encoding <- "UTF-8"
+    on.exit(close(file))
+  })
+  body(read) <- as.call(append(as.list(body(read)), first, 1L))
+  read
 }
 
 # is_stdin tells R's standard input, and the process's.

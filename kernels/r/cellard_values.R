@@ -1,10 +1,13 @@
 # What a value is shown as: always text, and what of HTML, images and tables its class
 # has. Markdown and LaTeX, which IRkernel adds to each value, nobody reads here.
 
-# The longest vector, in elements, and the longest data frame or matrix, in rows, that
-# is printed whole when it is a value. print() itself is R's own.
+# The longest vector, in elements, the largest data frame or matrix, in rows and columns,
+# and the longest string, in bytes, that is printed whole when it is a value: no interrupt
+# is seen while R formats one. print() itself is R's own.
 ELEMENTS <- 10000L
 ROWS_PRINTED <- 60L
+COLUMNS_PRINTED <- 100L
+STRING <- 256L * 1024L
 
 # Rich forms that package repr, or another by a method for repr's generic, can make.
 FORMS <- c(
@@ -137,18 +140,72 @@ print_text <- function(value) {
   limit <- getOption("max.print")
   old <- options(max.print = min(if (is.numeric(limit)) limit else ELEMENTS, ELEMENTS))
   on.exit(options(old))
-  lines <- utils::capture.output(print_value(value))
-  paste(lines, collapse = "\n")
+  sub("\n$", "", printed(print_value(if (utils::object.size(value) > STRING) shorten_strings(value) else value)))
+}
+
+# printed is what code prints. (utils::capture.output takes ten times as long.)
+printed <- function(code) {
+  con <- rawConnection(raw(), "w")
+  depth <- sink.number()
+  sink(con)
+  on.exit({
+    while (sink.number() > depth) {
+      sink()
+    }
+    tryCatch(close(con), error = function(e) NULL)
+  })
+  force(code)
+  tryCatch(bytes_text(rawConnectionValue(con)), error = function(e) "") # the code may have closed it
+}
+
+# shorten_strings cuts the strings in a value that are too long to print; in a data frame
+# they widen each line.
+shorten_strings <- function(value, most = STRING, depth = 0L) {
+  if (is.character(value) && !is.object(value)) {
+    sizes <- nchar(value[seq_len(min(length(value), ELEMENTS))], "bytes")
+    long <- which(sizes > most)
+    keep <- max(1000L, most %/% max(length(long), 1L))
+    for (i in long) {
+      head <- iconv(bytes_text(charToRaw(value[[i]])[seq_len(keep)]), "UTF-8", "UTF-8", sub = "")
+      value[[i]] <- sprintf("%s… (%d bytes in all)", head, sizes[[i]])
+    }
+  } else if (is.list(value) && depth < DEPTH && (!is.object(value) || is_plain_frame(value))) {
+    for (i in seq_len(min(length(value), ROWS))) {
+      item <- .subset2(value, i)
+      if ((is.character(item) || is.list(item)) && utils::object.size(item) > STRING) {
+        value[[i]] <- shorten_strings(item, if (is.data.frame(value)) most %/% 16L else most, depth + 1L)
+      }
+    }
+  }
+  value
 }
 
 print_value <- function(value) {
   session$depth <- sys.nframe() - 3L # the calls that come now are of the value's class
   if (isS4(value)) {
     methods::show(value)
-  } else if (is_plain_frame(value) || is.matrix(value) && is.atomic(value) && !is.object(value)) {
-    print(value, max = max(ROWS_PRINTED * ncol(value), 1L))
+  } else if (is_plain_frame(value)) {
+    print_part(value, nrow(value), ncol(value))
+  } else if (is.matrix(value) && is.atomic(value) && !is.object(value)) {
+    print_part(value, min(nrow(value), ROWS_PRINTED), ncol(value))
   } else {
     print(value)
+  }
+}
+
+# print_part prints the beginning of a data frame or matrix. R cuts a frame's rows by
+# itself, but formats all of a matrix.
+print_part <- function(value, rows, columns) {
+  left <- c(nrow(value) - rows, columns - COLUMNS_PRINTED)
+  if (any(left > 0L)) {
+    value <- value[seq_len(rows), seq_len(min(columns, COLUMNS_PRINTED)), drop = FALSE]
+  }
+  print(value, max = max(ROWS_PRINTED * ncol(value), 1L))
+  if (left[[1L]] > 0L) {
+    cat(sprintf(" [ %d of %d rows are left out ]\n", left[[1L]], left[[1L]] + rows))
+  }
+  if (left[[2L]] > 0L) {
+    cat(sprintf(" [ %d of %d columns are left out ]\n", left[[2L]], columns))
   }
 }
 
