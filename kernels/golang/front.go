@@ -22,6 +22,7 @@ type frontRequest struct {
 	Name         string `json:",omitempty"`
 	Code         string `json:",omitempty"`
 	Cursor       int    `json:",omitempty"`
+	Whole        bool   `json:",omitempty"`
 	Number, Done int    `json:",omitempty"`
 }
 

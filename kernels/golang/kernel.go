@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/kernels/golang/wire"
 	"github.com/cellard/cellard/kernels/output"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
@@ -155,33 +156,51 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 		}
 		return &kernel.Error{Name: "ToolchainError", Value: err.Error(), Traceback: []string{err.Error()}}
 	}
-	a, err := k.front.ask(ctx, frontRequest{Op: "compile", Name: "In[" + strconv.Itoa(c.Count) + "]", Code: c.Code})
-	var failed *failedError
-	switch {
-	case errors.As(err, &failed):
-		return &kernel.Error{Name: "CompileError", Value: failed.text, Traceback: []string{failed.text}}
-	case err != nil:
+	made, err := k.compile(ctx, c, false)
+	if err != nil {
 		return err
-	case a.Errors != nil:
-		return &kernel.Error{Name: "CompileError", Value: a.Errors.Error(), Traceback: a.Trace}
-	case a.Result == nil:
-		return errors.New("the Go compiler's front has answered nothing")
 	}
-	for _, note := range a.Result.Notes {
+	for _, note := range made.Notes {
 		if note != "" {
 			c.Stderr(note + "\n")
 		}
 	}
-	if a.Result.Number == 0 {
+	if made.Number == 0 {
 		return nil
 	}
-	return k.run(ctx, c, a.Result.Number, a.Result.Plugin)
+	if err = k.run(ctx, c, made); !errors.Is(err, errUnknown) {
+		return err
+	}
+	if made, err = k.compile(ctx, c, true); err != nil {
+		return err
+	}
+	return k.run(ctx, c, made)
 }
 
+// compile has the front make what the worker can run. whole: nothing but a plugin.
+func (k *Kernel) compile(ctx context.Context, c *kernel.Cell, whole bool) (*wire.Result, error) {
+	a, err := k.front.ask(ctx, frontRequest{Op: "compile", Name: "In[" + strconv.Itoa(c.Count) + "]", Code: c.Code, Whole: whole})
+	var failed *failedError
+	switch {
+	case errors.As(err, &failed):
+		return nil, &kernel.Error{Name: "CompileError", Value: failed.text, Traceback: []string{failed.text}}
+	case err != nil:
+		return nil, err
+	case a.Errors != nil:
+		return nil, &kernel.Error{Name: "CompileError", Value: a.Errors.Error(), Traceback: a.Trace}
+	case a.Result == nil:
+		return nil, errors.New("the Go compiler's front has answered nothing")
+	}
+	return a.Result, nil
+}
+
+// errUnknown tells that the worker can't evaluate a program, and has not begun to.
+var errUnknown = errors.New("the worker can't evaluate the cell")
+
 // run runs a compiled cell.
-func (k *Kernel) run(ctx context.Context, c *kernel.Cell, number int, plugin string) error {
+func (k *Kernel) run(ctx context.Context, c *kernel.Cell, made *wire.Result) error {
 	since := procfs.Now()
-	done, err := k.worker.begin(ctx, c, number, plugin)
+	done, err := k.worker.begin(ctx, c, made)
 	if err != nil {
 		return k.workerDied(err)
 	}
@@ -198,7 +217,7 @@ func (k *Kernel) run(ctx context.Context, c *kernel.Cell, number int, plugin str
 			}
 		case <-stop:
 			stop = nil
-			_ = k.worker.send(workerRequest{Op: "stop", Cell: number})
+			_ = k.worker.send(workerRequest{Op: "stop", Cell: made.Number})
 		}
 	}
 	if stop == nil {
@@ -206,13 +225,18 @@ func (k *Kernel) run(ctx context.Context, c *kernel.Cell, number int, plugin str
 		k.reaper.End(since, nil, nil)
 	}
 	k.worker.streams.Drain()
+	if m.Unknown {
+		return errUnknown
+	}
 	if m.LoadError != "" {
 		return &kernel.Error{Name: "LoadError", Value: loadError(m.LoadError), Traceback: []string{loadError(m.LoadError)}}
 	}
-	if _, err := k.front.ask(context.WithoutCancel(ctx), frontRequest{Op: "commit", Number: number, Done: m.Done}); err != nil {
+	if _, err := k.front.ask(context.WithoutCancel(ctx), frontRequest{Op: "commit", Number: made.Number, Done: m.Done}); err != nil {
 		return err
 	}
-	k.budget(c)
+	if made.Plugin != "" {
+		k.budget(c)
+	}
 	return outcome(ctx, m)
 }
 

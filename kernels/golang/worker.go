@@ -19,6 +19,7 @@ type workerRequest struct {
 	Op     string
 	Cell   int
 	Plugin string            `json:",omitempty"`
+	Direct *wire.Program     `json:",omitempty"`
 	Stdin  bool              `json:",omitempty"`
 	Env    map[string]string `json:",omitempty"`
 	Cwd    string            `json:",omitempty"`
@@ -41,6 +42,7 @@ type workerMessage struct {
 	Stopped   bool
 	Left      bool
 	LoadError string
+	Unknown   bool
 }
 
 type failure struct {
@@ -91,20 +93,20 @@ func startWorker(r *output.Reaper, w *workspace) (*worker, error) {
 }
 
 // begin gives the worker a cell to run. Its last message comes by the channel.
-func (k *worker) begin(ctx context.Context, c *kernel.Cell, number int, plugin string) (<-chan workerMessage, error) {
+func (k *worker) begin(ctx context.Context, c *kernel.Cell, made *wire.Result) (<-chan workerMessage, error) {
 	// The text is not needed any more, and may be large.
 	kept := *c
 	kept.Code = ""
 	r := &running{cell: &kept, ctx: ctx, done: make(chan workerMessage, 1)}
 	k.mu.Lock()
-	k.cells[number] = r
-	if k.recent = append(k.recent, number); len(k.recent) > keepCells {
+	k.cells[made.Number] = r
+	if k.recent = append(k.recent, made.Number); len(k.recent) > keepCells {
 		delete(k.cells, k.recent[0])
 		k.recent = k.recent[1:]
 	}
 	k.mu.Unlock()
 	k.streams.SetCell(kernel.NewCell("", unmarked{c}))
-	return r.done, k.send(workerRequest{Op: "run", Cell: number, Plugin: plugin, Stdin: c.AllowStdin, Env: c.Env, Cwd: c.Cwd})
+	return r.done, k.send(workerRequest{Op: "run", Cell: made.Number, Plugin: made.Plugin, Direct: made.Direct, Stdin: c.AllowStdin, Env: c.Env, Cwd: c.Cwd})
 }
 
 // message is called with each line of the worker's.

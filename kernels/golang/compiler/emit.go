@@ -28,11 +28,12 @@ type emitter struct {
 	main     bool
 	skip     map[ast.Node]bool // what is not walked
 	atLoad   []loaded          // variables whose types can't be named
+	objects  []string          // what is registered, in order
 }
 
-// emit gives the text of the package and the names it declares, each with how many of
-// the cell's declarations must have run for it to count. The error is an *Errors.
-func (c *checked) emit(cells map[*types.Package]*made) (text string, names map[string]int, err error) {
+// emit gives the text of the package, and notes in m what it declares. The error is an
+// *Errors.
+func (c *checked) emit(cells map[*types.Package]*made, m *made) (text string, err error) {
 	e := &emitter{checked: c, cells: cells, imported: map[string]string{}, named: map[string]string{},
 		aliases: map[string]bool{}, names: map[string]int{}, skip: map[ast.Node]bool{}}
 	for _, d := range c.decls {
@@ -45,35 +46,35 @@ func (c *checked) emit(cells map[*types.Package]*made) (text string, names map[s
 	}
 	vars, err := e.hoisted()
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	if err := e.showResult(); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	e.edits.sort()
 	for _, l := range e.atLoad {
 		vars += fmt.Sprintf("var %s = %s%s\n", exported(l.name), e.lineComment(l.from), e.make(e.text, l.from, l.to, false))
 	}
-	return e.assemble(vars), e.names, nil
+	text = e.assemble(vars)
+	m.names, m.objects = e.names, e.objects
+	return text, nil
 }
 
 // assemble puts the pieces together: the declarations with their text, the variables
 // with their types, and the function that runs the body.
 func (e *emitter) assemble(vars string) string {
-	var decls, body strings.Builder
+	decls, body := piece{e: e}, piece{e: e}
 	for _, s := range e.segments {
 		switch {
 		case s.kind == importing:
-		case s.kind == declaration && !e.isVar(s):
-			decls.WriteString(e.lineComment(s.from) + e.apply(e.text, s.from, s.end) + "\n")
-		case e.isConst(s):
-			decls.WriteString(e.lineComment(s.from) + e.apply(e.text, s.from, s.end) + "\n")
+		case s.kind == declaration && !e.isVar(s), e.isConst(s):
+			decls.add(s)
 		case s.kind == statement:
-			body.WriteString(e.lineComment(s.from) + e.apply(e.text, s.from, s.end) + ";\n")
+			body.add(s)
 		}
 	}
 	var b strings.Builder
-	run := e.run(body.String())
+	run := e.run(body.b.String())
 	b.WriteString("package " + packageName + "\n")
 	for _, path := range sortedKeys(e.imported) {
 		fmt.Fprintf(&b, "import %s %q\n", e.imported[path], path)
@@ -89,26 +90,65 @@ func (e *emitter) assemble(vars string) string {
 	}
 	b.WriteString(vars)
 	b.WriteString(run)
-	b.WriteString(decls.String())
+	b.WriteString(decls.b.String())
 	return b.String()
+}
+
+// piece is the text of segments, each at its line. Where one follows another on a line of
+// its own, its place needs no comment: the compiler takes a second for a thousand of them.
+type piece struct {
+	e  *emitter
+	b  strings.Builder
+	at int // where the last segment ended
+}
+
+func (p *piece) add(s segment) {
+	if gap := p.e.text[min(p.at, s.from):s.from]; p.b.Len() > 0 && strings.Contains(gap, "\n") {
+		p.b.WriteString(blank(gap))
+	} else {
+		p.b.WriteString(p.e.lineComment(s.from))
+	}
+	p.b.WriteString(p.e.apply(p.e.text, s.from, s.end) + ";")
+	p.at = s.end
 }
 
 // run is the function that runs the cell.
 func (e *emitter) run(body string) string {
 	r := e.importName(RuntimePath)
 	var b strings.Builder
-	fmt.Fprintf(&b, "var %s int\nfunc init(){%s.Register(%s,&%s)}\nfunc %s(){\n", doneName, r, runName, doneName, runName)
+	fmt.Fprintf(&b, "var %s int\nfunc init(){%s.Register(%s,&%s%s)}\nfunc %s(){\n", doneName, r, runName, doneName, e.registered(), runName)
 	if e.file {
 		b.WriteString(e.initOrder())
 	}
 	for i := 1; i <= e.inits; i++ {
 		fmt.Fprintf(&b, "%sInit%d()\n", own, i)
 	}
-	b.WriteString(body)
+	b.WriteString(body + "\n")
 	if e.main {
 		b.WriteString(exported("main") + "()\n")
 	}
 	b.WriteString("}\n")
+	return b.String()
+}
+
+// registered are the variables and functions that later cells may use without the
+// compiler (see direct), as the last arguments of Register.
+func (e *emitter) registered() string {
+	var b strings.Builder
+	for _, name := range sortedKeys(e.names) {
+		switch o := e.pkg.Scope().Lookup(name).(type) {
+		case *types.Var:
+			b.WriteString(",&" + exported(name))
+		case *types.Func:
+			if o.Type().(*types.Signature).TypeParams().Len() > 0 {
+				continue
+			}
+			b.WriteString("," + exported(name))
+		default:
+			continue
+		}
+		e.objects = append(e.objects, name)
+	}
 	return b.String()
 }
 

@@ -229,31 +229,39 @@ func (e *emitter) showResult() error {
 	if !ok || len(e.rest) == 0 || e.rest[len(e.rest)-1] != s {
 		return nil
 	}
-	t := e.info.Types[s.X]
-	if t.IsVoid() || t.IsBuiltin() || t.IsType() {
-		return nil
-	}
+	name := e.shown(s)
 	from, to, ok := e.span(s.X)
-	if !ok {
+	if !ok || name == "" && !e.dropped(s) {
 		return nil
 	}
-	name := ".Show("
-	switch {
-	case e.quiet && isCall(s.X), e.prints(s.X):
-		return nil
-	case e.quiet:
-		name = ".Drop("
-	case isTuple(t.Type):
-		name = ".ShowAll("
-	case isErrorType(t.Type):
-		if isCall(s.X) {
-			name = ".ShowError("
-		}
+	if name == "" {
+		name = "Drop"
 	}
 	// Before the edits of the expression's own first name, after those of its last.
-	e.list = append([]edit{{from, from, e.importName(RuntimePath) + name, -1}}, e.list...)
+	e.list = append([]edit{{from, from, e.importName(RuntimePath) + "." + name + "(", -1}}, e.list...)
 	e.insert(to, ")")
 	return nil
+}
+
+// shown is the function of package live that shows the last expression; "" for one that
+// is not shown.
+func (c *checked) shown(s *ast.ExprStmt) string {
+	t := c.info.Types[s.X]
+	switch {
+	case t.IsVoid() || t.IsBuiltin() || t.IsType() || c.quiet || c.prints(s.X):
+		return ""
+	case isTuple(t.Type):
+		return "ShowAll"
+	case isErrorType(t.Type) && isCall(s.X):
+		return "ShowError"
+	}
+	return "Show"
+}
+
+// dropped tells a value that isn't shown, but that something must take.
+func (c *checked) dropped(s *ast.ExprStmt) bool {
+	t := c.info.Types[s.X]
+	return c.quiet && !isCall(s.X) && !t.IsVoid() && !t.IsBuiltin() && !t.IsType()
 }
 
 func isErrorType(t types.Type) bool {
@@ -274,16 +282,19 @@ func isCall(x ast.Expr) bool {
 }
 
 // prints tells a call of the functions whose results nobody wants to see.
-func (e *emitter) prints(x ast.Expr) bool {
+func (c *checked) prints(x ast.Expr) bool {
 	call, ok := x.(*ast.CallExpr)
 	if !ok {
 		return false
 	}
-	s, ok := call.Fun.(*ast.SelectorExpr)
+	id, ok := call.Fun.(*ast.Ident) // of a package that is imported by a dot
+	if s, selects := call.Fun.(*ast.SelectorExpr); selects {
+		id, ok = s.Sel, true
+	}
 	if !ok {
 		return false
 	}
-	f, ok := e.info.Uses[s.Sel].(*types.Func)
+	f, ok := c.info.Uses[id].(*types.Func)
 	if !ok || f.Pkg() == nil {
 		return false
 	}

@@ -21,6 +21,8 @@ type made struct {
 	// names are what it declares at package level, with how many of the declarations
 	// in its body must have run; 0 for types, functions, constants.
 	names map[string]int
+	// objects are the variables and functions that it registers with the worker, in order.
+	objects []string
 	// imports are its names for packages.
 	imports map[string]string
 	dots    []string

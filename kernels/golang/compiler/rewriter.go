@@ -4,6 +4,8 @@ import (
 	"go/types"
 	"strconv"
 	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // Rewriter makes Go packages of cells. It holds what is alive, and runs nothing. Its
@@ -43,17 +45,40 @@ func (r *Rewriter) Rewrite(name, code string) (text string, number int, err erro
 
 // rewrite does not keep the cell: it may still fail to compile.
 func (r *Rewriter) rewrite(p *parsed) (*made, *checked, string, error) {
+	m, checked, err := r.check(p)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	text, err := checked.emit(r.cells, m)
+	return m, checked, text, err
+}
+
+// check checks a cell.
+func (r *Rewriter) check(p *parsed) (*made, *checked, error) {
 	checked, err := p.check(&r.scope, r.importer, r.language)
 	if err != nil {
-		return nil, nil, "", err
-	}
-	text, names, err := checked.emit(r.cells)
-	if err != nil {
-		return nil, nil, "", err
+		return nil, nil, err
 	}
 	r.number++
-	return &made{number: r.number, path: PathPrefix + strconv.Itoa(r.number), pkg: checked.pkg, names: names,
-		imports: checked.importNames(), dots: checked.dots}, checked, text, nil
+	return &made{number: r.number, path: PathPrefix + strconv.Itoa(r.number), pkg: checked.pkg,
+		imports: checked.importNames(), dots: checked.dots}, checked, nil
+}
+
+// Direct is Rewrite for a cell that needs no compiler; the program is nil for another.
+func (r *Rewriter) Direct(name, code string) (*wire.Program, error) {
+	split, err := split(name, code)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := split.parse()
+	if err != nil {
+		return nil, err
+	}
+	_, checked, err := r.check(parsed)
+	if err != nil {
+		return nil, err
+	}
+	return checked.direct(r.cells), nil
 }
 
 // Commit makes the names of a cell that ran count; of its variables those whose

@@ -96,9 +96,10 @@ func (p *packages) Import(path string) (*types.Package, error) {
 	return pkg, nil
 }
 
-// Compile makes a plugin of a cell. The error is an *Errors, the cause of the end of
+// Compile makes a plugin of a cell, or a program of one that needs none, unless the
+// worker could not make sense of that (whole). The error is an *Errors, the cause of the end of
 // ctx, or tells that the toolchain does not work. Nothing of a cell that fails is kept.
-func (s *Session) Compile(ctx context.Context, name, code string) (*wire.Result, error) {
+func (s *Session) Compile(ctx context.Context, name, code string, whole bool) (*wire.Result, error) {
 	split, err := split(name, code)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,18 @@ func (s *Session) Compile(ctx context.Context, name, code string) (*wire.Result,
 	if err := s.resolve(ctx, parsed); err != nil {
 		return nil, split.wrap(err)
 	}
-	m, checked, text, err := s.rewrite(parsed)
+	m, checked, err := s.check(parsed)
+	if err != nil {
+		return nil, err
+	}
+	if !whole {
+		if result.Direct = checked.direct(s.cells); result.Direct != nil {
+			result.Number = m.number
+			s.cells[m.pkg] = m
+			return result, nil
+		}
+	}
+	text, err := checked.emit(s.cells, m)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,8 @@ type request struct {
 	Code string
 	// Cursor is in bytes.
 	Cursor int
+	// Whole, of compile, asks for a plugin in any case.
+	Whole bool
 	// Number and Done are of commit.
 	Number, Done int
 }
@@ -130,7 +132,7 @@ func answer(ctx context.Context, s *compiler.Session, r request) (a response) {
 	}()
 	switch r.Op {
 	case "compile":
-		result, err := s.Compile(ctx, r.Name, r.Code)
+		result, err := s.Compile(ctx, r.Name, r.Code, r.Whole)
 		switch {
 		case err == nil:
 			a.Result = result

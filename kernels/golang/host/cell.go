@@ -17,6 +17,9 @@ type Cell struct {
 	// AllowStdin tells whether the cell may ask for input.
 	AllowStdin bool
 
+	program string // the cell's name, if it is evaluated; else ""
+	line    int    // of program, where it is
+
 	label   unsafe.Pointer
 	context context.Context // holds the label
 

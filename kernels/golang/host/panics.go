@@ -12,24 +12,31 @@ import (
 const maxTrace = 30
 
 // describe describes a panic. It is called by the deferred function that recovered it,
-// so that the frames of the panic are still there.
-func describe(r any) *Failure {
+// so that the frames of the panic are still there; below them are others, of what isn't
+// compiled.
+func describe(r any, below ...string) *Failure {
 	f := &Failure{Name: "panic", Value: clip(unmark(panicText(r)), 64<<10)}
 	f.Traceback = append(f.Traceback, "panic: "+f.Value)
 	skipped := 0
+	add := func(frame string) {
+		if len(f.Traceback) > maxTrace {
+			skipped++
+		} else {
+			f.Traceback = append(f.Traceback, frame)
+		}
+	}
 	frames := runtime.CallersFrames(callers(3))
 	for {
 		fr, more := frames.Next()
 		if file := path.Base(fr.File); strings.HasPrefix(file, "In[") {
-			if len(f.Traceback) > maxTrace {
-				skipped++
-			} else {
-				f.Traceback = append(f.Traceback, fmt.Sprintf("%s:%d  %s", file, fr.Line, function(fr.Function)))
-			}
+			add(fmt.Sprintf("%s:%d  %s", file, fr.Line, function(fr.Function)))
 		}
 		if !more {
 			break
 		}
+	}
+	for _, frame := range below {
+		add(frame)
 	}
 	if skipped > 0 {
 		f.Traceback = append(f.Traceback, fmt.Sprintf("… %d more", skipped))
@@ -48,6 +55,9 @@ func function(name string) string {
 	name = unmark(unquoteSymbol(name))
 	if i := strings.Index(name, "QRun"); i >= 0 {
 		return "the cell" + strings.TrimPrefix(name[i:], "QRun")
+	}
+	if rest, ok := strings.CutPrefix(name, "QInit"); ok {
+		return "init" + strings.TrimLeft(rest, "0123456789")
 	}
 	return name
 }

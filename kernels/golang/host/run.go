@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/cellard/cellard/kernels/golang/live"
@@ -20,7 +21,7 @@ type Outcome struct {
 	Left bool
 }
 
-// Run runs what was registered last as a cell, and returns when the cell is over: when
+// Run runs what was registered or prepared last as a cell, and returns when the cell is over: when
 // its function is, when it exits or a goroutine of its panics, or a grace after stop was
 // closed.
 func (c *Cell) Run(stop <-chan struct{}, grace time.Duration) Outcome {
@@ -84,6 +85,14 @@ func (c *Cell) early(finished <-chan Outcome, grace time.Duration) Outcome {
 	return out
 }
 
+// frame is the frame of a cell that isn't compiled.
+func (c *Cell) frame() []string {
+	if c.program == "" {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s:%d  the cell", c.program, c.line)}
+}
+
 // run is the cell's goroutine.
 func (c *Cell) run(run func(), started chan<- struct{}, begin <-chan struct{}, finished chan<- Outcome) {
 	c.adopt()
@@ -94,7 +103,7 @@ func (c *Cell) run(run func(), started chan<- struct{}, begin <-chan struct{}, f
 	defer func() {
 		r := recover()
 		if _, stopped := r.(live.Stop); r != nil && !stopped {
-			out.Failure = describe(r)
+			out.Failure = describe(r, c.frame()...)
 		}
 		finished <- out // also after runtime.Goexit
 	}()

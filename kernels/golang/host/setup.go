@@ -75,9 +75,16 @@ func (h cellHost) Fprintln(w io.Writer, a []any) (int, error) {
 	return io.WriteString(h.of(w), h.Sprintln(a))
 }
 
-func (cellHost) Sprint(a []any) string                 { return unmark(fmt.Sprint(a...)) }
-func (cellHost) Sprintf(format string, a []any) string { return unmark(fmt.Sprintf(format, a...)) }
-func (cellHost) Sprintln(a []any) string               { return unmark(fmt.Sprintln(a...)) }
+func (cellHost) Sprint(a []any) string                 { return formatted(fmt.Sprint(a...)) }
+func (cellHost) Sprintf(format string, a []any) string { return formatted(fmt.Sprintf(format, a...)) }
+func (cellHost) Sprintln(a []any) string               { return formatted(fmt.Sprintln(a...)) }
+
+// formatted is what fmt has made, for users. Where a method that fmt called was stopped,
+// fmt has recovered from that.
+func formatted(s string) string {
+	live.Check()
+	return unmark(s)
+}
 
 // one reads a byte at a time, so that Scan takes no more than it needs.
 type one struct{}

@@ -46,15 +46,16 @@ var It Host
 // Stopping counts the cells that were stopped and still have goroutines.
 var Stopping atomic.Int64
 
-// Run and Done are what the plugin that was loaded last registered.
+// Run, Done and Objects are what the plugin that was loaded last registered.
 var (
-	Run  func()
-	Done *int
+	Run     func()
+	Done    *int
+	Objects []any
 )
 
 // Register is called by a plugin's init: run runs the cell, done counts the declarations
-// that have run.
-func Register(run func(), done *int) { Run, Done = run, done }
+// that have run, objects are pointers to the cell's variables, and its functions.
+func Register(run func(), done *int, objects ...any) { Run, Done, Objects = run, done, objects }
 
 // Stop is the panic that ends a stopped cell's goroutines.
 type Stop struct{}

@@ -24,6 +24,8 @@ type Result struct {
 	Number int
 	// Plugin is the path of the shared object; its reader removes it.
 	Plugin string
+	// Direct is there in place of a Plugin where the cell needs none.
+	Direct *Program `json:",omitempty"`
 	// Notes are what was done on the way, for the user: modules that were got.
 	Notes []string
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/kernels/golang/host"
+	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
 // request is what the kernel says.
@@ -26,6 +27,7 @@ type request struct {
 	Cell int
 	// Of run.
 	Plugin string
+	Direct *wire.Program
 	Stdin  bool
 	Env    map[string]string
 	Cwd    string
@@ -41,6 +43,8 @@ type done struct {
 	host.Outcome
 	// LoadError tells why the cell could not be loaded; nothing of it has run.
 	LoadError string `json:",omitempty"`
+	// Unknown: a program can't be evaluated, and nothing of it was.
+	Unknown bool `json:",omitempty"`
 }
 
 // grace is how long a cell that was told to stop may take before its goroutine is left
@@ -119,10 +123,20 @@ func (w *worker) send(v any) {
 // run loads a cell and runs it.
 func (w *worker) run(r request, stop <-chan struct{}) {
 	d := done{Kind: "done", Cell: r.Cell}
-	if err := load(r.Plugin); err != nil {
-		d.LoadError = err.Error()
-		w.send(d)
-		return
+	c := host.NewCell(r.Cell, r.Stdin)
+	if r.Direct != nil {
+		if c.Prepare(r.Direct) != nil {
+			d.Unknown = true
+			w.send(d)
+			return
+		}
+	} else {
+		if err := load(r.Plugin); err != nil {
+			d.LoadError = err.Error()
+			w.send(d)
+			return
+		}
+		host.Keep(r.Cell)
 	}
 	undo, err := surround(r.Env, r.Cwd)
 	if err != nil {
@@ -131,7 +145,7 @@ func (w *worker) run(r request, stop <-chan struct{}) {
 		w.send(d)
 		return
 	}
-	d.Outcome = host.NewCell(r.Cell, r.Stdin).Run(stop, grace)
+	d.Outcome = c.Run(stop, grace)
 	undo()
 	w.send(d)
 }

@@ -1,0 +1,320 @@
+package compiler
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"strconv"
+	"strings"
+
+	"github.com/cellard/cellard/kernels/golang/wire"
+)
+
+// maxNodes bounds a cell that is evaluated without the compiler.
+const maxNodes = 500
+
+// direct makes a Program of a cell that only looks at values that are there and calls
+// what is there: no package has to be compiled, linked and loaded for it. nil for any
+// other cell, and for all whose meaning isn't certain to be the compiler's.
+func (c *checked) direct(cells map[*types.Package]*made) *wire.Program {
+	if c.file || len(c.tops) > 0 || len(c.body) == 0 || len(c.dots) > 0 {
+		return nil
+	}
+	for _, d := range c.decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok || g.Tok != token.IMPORT {
+			return nil
+		}
+		for _, spec := range g.Specs {
+			if i := spec.(*ast.ImportSpec); i.Name != nil && i.Name.Name == "_" {
+				return nil
+			}
+		}
+	}
+	e := &emitter{checked: c, cells: cells} // for the names that it gives
+	d := &director{e: e}
+	p := &wire.Program{Cell: c.cell.name}
+	for i, s := range c.body {
+		x, ok := s.(*ast.ExprStmt)
+		if !ok {
+			return nil
+		}
+		from, to, ok := e.span(x)
+		if !ok || strings.Contains(c.text[from:to], "\n") {
+			return nil // what fails is told with its line
+		}
+		step := wire.Step{}
+		step.Line, _ = c.line(from)
+		if i == len(c.body)-1 {
+			step.Show = c.shown(x)
+		}
+		t := c.info.Types[x.X]
+		switch {
+		case t.IsVoid(), t.IsValue():
+			step.Value = d.expr(x.X)
+		default:
+			return nil
+		}
+		if step.Value == nil || d.nodes > maxNodes {
+			return nil
+		}
+		if step.Value.Op == wire.Constant && step.Value.Name == "" {
+			return nil // of a type that only the compiler can give it
+		}
+		p.Body = append(p.Body, step)
+	}
+	return p
+}
+
+// director makes nodes of expressions; nil for one that it can't.
+type director struct {
+	e     *emitter
+	nodes int
+}
+
+func (d *director) expr(x ast.Expr) *wire.Node {
+	if d.nodes++; d.nodes > maxNodes {
+		return nil
+	}
+	x = ast.Unparen(x)
+	t := d.e.info.Types[x]
+	switch {
+	case t.Value != nil:
+		return constantNode(t)
+	case t.IsNil():
+		return &wire.Node{Op: wire.Nil}
+	}
+	switch x := x.(type) {
+	case *ast.Ident:
+		return d.object(x)
+	case *ast.SelectorExpr:
+		return d.selector(x)
+	case *ast.CallExpr:
+		return d.call(x)
+	case *ast.StarExpr:
+		return node(wire.Deref, "", d.expr(x.X))
+	case *ast.IndexExpr:
+		if !indexable(d.e.info.TypeOf(x.X)) {
+			return nil
+		}
+		return node(wire.Index, "", d.expr(x.X), d.expr(x.Index))
+	case *ast.UnaryExpr:
+		switch {
+		case x.Op == token.AND:
+			if _, literal := ast.Unparen(x.X).(*ast.CompositeLit); literal {
+				return nil
+			}
+			return node(wire.Address, "", d.expr(x.X))
+		case x.Op == token.ARROW || isBasic(t.Type):
+			return node(wire.Unary, x.Op.String(), d.expr(x.X))
+		}
+	case *ast.BinaryExpr:
+		return node(wire.Binary, x.Op.String(), d.expr(x.X), d.expr(x.Y))
+	}
+	return nil
+}
+
+// node is a Node of operands that are all there.
+func node(op wire.Op, name string, operands ...*wire.Node) *wire.Node {
+	for _, o := range operands {
+		if o == nil {
+			return nil
+		}
+	}
+	return &wire.Node{Op: op, Name: name, X: operands}
+}
+
+// constantNode is a constant; one of a type with a name takes its place's type.
+func constantNode(t types.TypeAndValue) *wire.Node {
+	b, ok := t.Type.Underlying().(*types.Basic)
+	if !ok {
+		return nil
+	}
+	n := &wire.Node{Op: wire.Constant}
+	if b, ok := types.Unalias(t.Type).(*types.Basic); ok {
+		n.Name = types.Default(b).(*types.Basic).Name()
+		if b.Kind() == types.UntypedRune {
+			n.Name = "int32"
+		}
+	}
+	switch info := b.Info(); {
+	case info&types.IsBoolean != 0:
+		n.Text = []byte(strconv.FormatBool(constant.BoolVal(t.Value)))
+	case info&types.IsString != 0:
+		n.Text = []byte(constant.StringVal(t.Value))
+	case info&types.IsInteger != 0:
+		v := constant.ToInt(t.Value)
+		if v.Kind() != constant.Int {
+			return nil
+		}
+		n.Text = []byte(v.ExactString())
+	case info&types.IsFloat != 0:
+		v := constant.ToFloat(t.Value)
+		if b.Kind() == types.Float32 {
+			f, _ := constant.Float32Val(v)
+			n.Text = strconv.AppendFloat(nil, float64(f), 'g', -1, 32)
+		} else {
+			f, _ := constant.Float64Val(v)
+			n.Text = strconv.AppendFloat(nil, f, 'g', -1, 64)
+		}
+	default:
+		return nil
+	}
+	return n
+}
+
+// object is a variable or function of an earlier cell's.
+func (d *director) object(id *ast.Ident) *wire.Node {
+	o := d.e.info.Uses[id]
+	if original := d.e.originals[o]; original != nil {
+		o = original
+	}
+	if o == nil || o.Pkg() == nil {
+		return nil
+	}
+	if o == d.e.display {
+		return &wire.Node{Op: wire.Live, Name: "Display"}
+	}
+	m := d.e.cells[o.Pkg()]
+	if m == nil || o.Parent() != o.Pkg().Scope() {
+		return nil
+	}
+	for i, name := range m.objects {
+		if name != o.Name() {
+			continue
+		}
+		op := wire.Variable
+		if _, ok := o.(*types.Func); ok {
+			op = wire.Function
+		}
+		return &wire.Node{Op: op, Cell: m.number, Index: i}
+	}
+	return nil
+}
+
+// selector is a function of a package that package live has a twin of, a field, or a
+// method that is called.
+func (d *director) selector(x *ast.SelectorExpr) *wire.Node {
+	s := d.e.info.Selections[x]
+	if s == nil {
+		id, ok := x.X.(*ast.Ident)
+		if !ok {
+			return nil
+		}
+		p, ok := d.e.info.Uses[id].(*types.PkgName)
+		if !ok {
+			return nil
+		}
+		if name := replaced[p.Imported().Path()+"."+x.Sel.Name]; evaluated[name] {
+			return &wire.Node{Op: wire.Live, Name: name}
+		}
+		return nil
+	}
+	of := d.expr(x.X)
+	if of == nil || s.Kind() == types.MethodExpr {
+		return nil
+	}
+	name, ok := d.e.memberName(s.Obj(), x.Sel.Name)
+	if !ok {
+		return nil
+	}
+	if s.Kind() == types.FieldVal {
+		return &wire.Node{Op: wire.Field, Path: s.Index(), X: []*wire.Node{of}}
+	}
+	n := &wire.Node{Op: wire.Method, Name: name, X: []*wire.Node{of}}
+	if path := s.Index()[:len(s.Index())-1]; len(path) > 0 {
+		n.X = []*wire.Node{{Op: wire.Field, Path: path, X: []*wire.Node{of}}}
+	}
+	sig, ok := s.Obj().Type().(*types.Signature)
+	if !ok || sig.Recv() == nil {
+		return nil
+	}
+	_, n.Pointer = types.Unalias(sig.Recv().Type()).(*types.Pointer)
+	return n
+}
+
+// evaluated are the functions of package live that a Program may name.
+var evaluated = map[string]bool{"Print": true, "Printf": true, "Println": true, "Sprint": true, "Sprintf": true, "Sprintln": true}
+
+func (d *director) call(x *ast.CallExpr) *wire.Node {
+	t := d.e.info.Types[x.Fun]
+	switch {
+	case t.IsType():
+		return d.conversion(x, t.Type)
+	case t.IsBuiltin():
+		id, ok := ast.Unparen(x.Fun).(*ast.Ident)
+		if !ok || len(x.Args) != 1 {
+			return nil
+		}
+		switch id.Name {
+		case "len":
+			return node(wire.Length, "", d.expr(x.Args[0]))
+		case "cap":
+			return node(wire.Capacity, "", d.expr(x.Args[0]))
+		}
+		return nil
+	case t.Type == nil:
+		return nil
+	}
+	f := d.expr(x.Fun)
+	if f == nil {
+		return nil
+	}
+	n := &wire.Node{Op: wire.Call, X: []*wire.Node{f}, Spread: x.Ellipsis.IsValid()}
+	for _, a := range x.Args {
+		if isTuple(d.e.info.TypeOf(a)) {
+			return nil
+		}
+		v := d.expr(a)
+		if v == nil {
+			return nil
+		}
+		n.X = append(n.X, v)
+	}
+	return n
+}
+
+// conversion is one between basic types that means the same by reflection.
+func (d *director) conversion(x *ast.CallExpr, to types.Type) *wire.Node {
+	b, ok := types.Unalias(to).(*types.Basic)
+	from := d.e.info.TypeOf(x.Args[0])
+	if !ok || from == nil {
+		return nil
+	}
+	f, ok := from.Underlying().(*types.Basic)
+	if !ok {
+		return nil
+	}
+	switch a, z := f.Info(), b.Info(); {
+	case a&types.IsInteger != 0 && z&types.IsInteger != 0:
+	case a&types.IsInteger != 0 && b.Kind() == types.Float64:
+	case a&types.IsFloat != 0 && (z&types.IsFloat != 0 || b.Kind() == types.Int || b.Kind() == types.Int64):
+	case a&types.IsString != 0 && z&types.IsString != 0, a&types.IsBoolean != 0 && z&types.IsBoolean != 0:
+	default:
+		return nil
+	}
+	return node(wire.Convert, b.Name(), d.expr(x.Args[0]))
+}
+
+// indexable tells what is indexed from what is instantiated.
+func indexable(t types.Type) bool {
+	if t == nil {
+		return false
+	}
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	switch t := t.Underlying().(type) {
+	case *types.Slice, *types.Array, *types.Map:
+		return true
+	case *types.Basic:
+		return t.Info()&types.IsString != 0
+	}
+	return false
+}
+
+func isBasic(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Basic)
+	return ok
+}

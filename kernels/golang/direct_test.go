@@ -1,0 +1,121 @@
+package golang_test
+
+import (
+	"testing"
+
+	"github.com/cellard/cellard/kernels/golang/compiler"
+)
+
+// TestDirect has what cells are evaluated without the compiler, and that they are what
+// the compiler makes of them.
+func TestDirect(t *testing.T) {
+	const first = `import ("errors"; "fmt"; "strings"; "time")
+type Point struct { X, Y int; name string }
+func (p Point) Sum(d int) int { return p.X + p.Y + d }
+func (p *Point) move(d int) *Point { p.X += d; return p }
+type base struct { ID int; tags []string }
+func (b *base) Tag(i int) string { return b.tags[i] }
+func (b base) String() string { return "base" }
+type item struct { *base; Point; err error }
+type level uint8
+const high level = 200
+func (l level) Twice() level { return l * 2 }
+type stack[T any] struct { items []T }
+func (s *stack[T]) Top() T { return s.items[len(s.items)-1] }
+func f(a int) int { return a + 1 }
+func pair() (int, error) { return 3, nil }
+func fail(ok bool) error { if ok { return nil }; return errors.New("bad") }
+func many(pre string, xs ...int) string { return fmt.Sprint(pre, len(xs), xs == nil) }
+func anyOf(x any) string { return fmt.Sprintf("%T", x) }
+func lev(l level) level { return l }
+func nothing() {}
+func must(s fmt.Stringer) string { if s == nil { return "none" }; return s.String() }
+var calls int
+func order(n int) int { calls = calls*10 + n; return n }
+x, y := 41, []int{1, 2, 3}
+s := "héllo"
+p := Point{1, 2, "pt"}
+pp := &p
+var np *Point
+it := item{&base{7, []string{"a", "b"}}, Point{3, 4, ""}, nil}
+m := map[string]int{"a": 1}
+mi := map[any]string{1: "one", "k": "two"}
+st := &stack[string]{[]string{"u", "v"}}
+var sb strings.Builder
+sb.WriteString("abc")
+when := time.Date(2024, 2, 3, 0, 0, 0, 0, time.UTC)
+var e error
+var i8 int8 = 127
+var u8 uint8 = 255
+f32, f64 := float32(0.1), 0.1
+var l level = 100
+ch := make(chan int, 3)
+ch <- 5
+inc := func() int { x++; return x }
+var nf func()
+arr := [3]string{"p", "q", "r"}
+parr := &arr
+var fs fmt.Stringer = it.base
+b := true
+zero := 0
+`
+	s := start(t)
+	r := compiler.NewRewriter(standard(), "go1.22")
+	_, number, err := r.Rewrite("In[1]", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Commit(number, 1000)
+	s.is(first, "", "")
+	for _, c := range []struct{ code, stdout, text string }{
+		{"x", "", "41"}, {"x + 1", "", "42"}, {"(x+1)*2 - len(y)", "", "81"},
+		{"f(3)", "", "4"}, {"f(f(x))", "", "43"}, {"pair()", "", "3"}, {"fail(true)", "", ""}, {"fail(x > 100)", "", "bad"}, {"x;", "", ""},
+		{"fmt.Println(x, len(y), s)", "41 3 héllo\n", ""}, {"import \"fmt\"\nfmt.Printf(\"%v %T %s\\n\", p, p, it)", "{1 2 pt} main.Point base\n", ""},
+		{"fmt.Sprint(nil, e, 1.5, 'a', \"b\")", "", "<nil> <nil> 1.5 97b"}, {"fmt.Println()", "\n", ""}, {"fmt.Print(y...)", "", "!"},
+		{"p.X", "", "1"}, {"p.name", "", "pt"}, {"pp.Y + p.X", "", "3"}, {"p.Sum(10)", "", "13"}, {"pp.Sum(1)", "", "4"}, {"p.move(5).X", "", "6"},
+		{"pp.move(-5)", "", "&{X:1 Y:2 name:pt}"}, {"*pp", "", "{X:1 Y:2 name:pt}"}, {"&x == &x", "", "true"}, {"(&p).move(0).Sum(0)", "", "3"},
+		{"it.ID", "", "7"}, {"it.Tag(1)", "", "b"}, {"it.base.tags[0]", "", "a"}, {"it.Sum(1)", "", "8"}, {"it.String()", "", "base"}, {"it.Point == p", "", "false"}, {"it.err == nil", "", "true"},
+		{"lev(high)", "", "200"}, {"l + 56", "", "156"}, {"l * 3", "", "44"}, {"l.Twice()", "", "200"}, {"l == high", "", "false"}, {"lev(5) < l", "", "true"},
+		{"many(\"a\")", "", "a0 true"}, {"many(\"a\", y...)", "", "a3 false"}, {"many(\"a\", x, 2)", "", "a2 false"},
+		{"anyOf(x)", "", "int"}, {"anyOf(nil)", "", "<nil>"}, {"anyOf(2.0)", "", "float64"}, {"anyOf('a')", "", "int32"}, {"anyOf(e)", "", "<nil>"}, {"anyOf(p)", "", "main.Point"}, {"anyOf(x == 1)", "", "bool"}, {"anyOf(i8)", "", "int8"},
+		{"must(it)", "", "base"}, {"must(nil)", "", "none"}, {"must(fs)", "", "base"}, {"fs.String()", "", "base"}, {"nothing()", "", ""},
+		{"order(1) + order(2)*order(3)", "", "7"}, {"calls", "", "123"}, {"b || order(9) > 0", "", "true"}, {"!b && order(9) > 0", "", "false"}, {"calls", "", "123"},
+		{"m[\"a\"] + m[\"z\"]", "", "1"}, {"mi[1] + mi[\"k\"]", "", "onetwo"}, {"len(m)", "", "1"}, {"cap(ch)", "", "3"}, {"arr[x-40]", "", "q"}, {"parr[2]", "", "r"}, {"s[1]", "", "195"}, {"s + \"!\"", "", "héllo!"}, {"s < \"i\"", "", "true"}, {"len(s)", "", "6"},
+		{"i8 + 1", "", "-128"}, {"-i8", "", "-127"}, {"u8 + 1", "", "0"}, {"^u8", "", "0"}, {"u8 << 1", "", "254"}, {"i8 >> 3", "", "15"}, {"x << 60", "", "-8070450532247928832"}, {"x % 7", "", "6"}, {"-x / 7", "", "-5"}, {"x &^ 1", "", "40"}, {"1 << x", "", "2199023255552"},
+		{"f32 + 0.2", "", "0.3"}, {"f64 + 0.2", "", "0.30000000000000004"}, {"f32 * f32", "", "0.010000001"}, {"float64(x) / 4", "", "10.25"}, {"int64(f64 * 100)", "", "10"}, {"float64(f32)", "", "0.10000000149011612"}, {"uint8(x + 250)", "", "35"}, {"int(u8) + 1", "", "256"},
+		{"<-ch", "", "5"}, {"inc()", "", "42"}, {"x", "", "42"}, {"e == nil", "", "true"}, {"np == nil", "", "true"}, {"fs != nil", "", "true"}, {"display(x)", "", ""},
+	} {
+		program, err := r.Direct("In[1]", c.code)
+		if c.text == "!" { // an error of the checker's
+			if err == nil {
+				t.Errorf("%s: no error", c.code)
+			}
+			continue
+		}
+		if err != nil || program == nil {
+			t.Errorf("%s is left to the compiler: %v", c.code, err)
+		}
+		s.is(c.code, c.stdout, c.text)
+	}
+	for _, code := range []string{"st.Top()", "sb.Len()", "when.Year()", "sb.String()"} {
+		if program, err := r.Direct("In[1]", code); err != nil || program == nil {
+			t.Errorf("%s is left to the compiler: %v", code, err)
+		}
+	}
+	s.is("st.Top() + sb.String()", "", "vabc")
+	s.is("when.Year() + sb.Len()", "", "2027")
+	s.is("when.Add(24 * 3600 * 1000000000).Day()", "", "4")
+	for code, has := range map[string]string{
+		"y[x]": "index out of range [42] with length 3", "arr[-zero-1+zero]": "index out of range [-1]", "s[x]": "index out of range [42] with length 6",
+		"x / zero": "integer divide by zero", "np.X": "nil pointer dereference", "np.Sum(1)": "nil pointer dereference", "nf()": "nil pointer dereference",
+		"1 << (zero - 1)": "negative shift amount", "mi[any(y)]": "unhashable type []int", "it.base.Tag(9)": "index out of range [9] with length 2",
+	} {
+		s.fails(code, "panic", has, "the cell")
+	}
+	for _, code := range []string{"x = 1", "a := x", "func() {}()", "Point{}", "[]int{x}", "strings.ToUpper(s)", "y[1:]", "append(y, 1)", "any(x)", "go nothing()",
+		"f(\n1)", "if b { }", "import _ \"os\"\nx", "for {}", "high", "int8(f64)", "complex(f64, 1)", "st.items[0:1]"} {
+		if program, _ := r.Direct("In[1]", code); program != nil {
+			t.Errorf("%s is not left to the compiler", code)
+		}
+	}
+}
