@@ -193,15 +193,14 @@ func (e *emitter) callee(call *ast.CallExpr) *types.Func {
 	return f
 }
 
-// callsBack tells whether a function can call itself, at least by way of others.
+// callsBack tells whether a function can call itself, at least by way of others: also of
+// a library's, as a String method that prints its own receiver does.
 func (e *emitter) callsBack(body *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(body, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if t := e.info.Types[call.Fun]; !t.IsType() && !t.IsBuiltin() {
-				f := e.callee(call)
-				found = found || f == nil || e.mine(f.Pkg())
-			}
+			t := e.info.Types[call.Fun]
+			found = found || !t.IsType() && !t.IsBuiltin()
 		}
 		return !found
 	})

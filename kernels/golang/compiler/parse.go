@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/scanner"
 	"go/token"
+	"strings"
 )
 
 // The texts that are parsed begin with these, so that what follows is at a known offset.
@@ -33,7 +34,7 @@ type parsed struct {
 func (c *cell) parse() (*parsed, error) {
 	p := &parsed{cell: c, fset: token.NewFileSet(), renamed: map[*ast.Ident]string{}}
 	a, err := parser.ParseFile(p.fset, "A", declHeader+c.part(importing, declaration), parser.SkipObjectResolution)
-	if err != nil {
+	if err := lateImports(err); err != nil {
 		return nil, c.syntax(err, len(declHeader))
 	}
 	p.decls = a.Decls
@@ -52,6 +53,22 @@ func (c *cell) parse() (*parsed, error) {
 	return p, nil
 }
 
+// lateImports is a parser's error without its complaints of imports that stand behind
+// declarations: in a cell they may, and the parser reads them all the same.
+func lateImports(err error) error {
+	var list scanner.ErrorList
+	if !errors.As(err, &list) {
+		return err
+	}
+	var others scanner.ErrorList
+	for _, e := range list {
+		if !strings.HasPrefix(e.Msg, "imports must appear before") {
+			others = append(others, e)
+		}
+	}
+	return others.Err()
+}
+
 // syntax makes a parser's error the cell's.
 func (c *cell) syntax(err error, header int) error {
 	out := &Errors{Cell: c.name}
@@ -63,7 +80,11 @@ func (c *cell) syntax(err error, header int) error {
 		if len(out.List) == maxErrors {
 			break
 		}
-		one := c.at(e.Pos.Offset-header, "syntax error: "+e.Msg)
+		msg := e.Msg
+		if e.Pos.Offset-header >= len(c.text) { // it met what stands around the cell
+			msg = strings.Replace(msg, "found '}'", "found the end of the cell", 1)
+		}
+		one := c.at(e.Pos.Offset-header, "syntax error: "+msg)
 		if n := len(out.List); n > 0 && out.List[n-1].Line == one.Line {
 			continue
 		}

@@ -95,7 +95,9 @@ func split(name, text string) (*cell, error) {
 		}
 	}
 	if depth > 0 {
-		return nil, &Errors{Incomplete: true, List: c.errorAt(len(text), "unexpected end of the cell: a bracket is not closed").List}
+		err := c.errorAt(len(text), "unexpected end of the cell: a bracket is not closed")
+		err.Incomplete = true
+		return nil, err
 	}
 	return c, nil
 }
@@ -114,14 +116,31 @@ func (c *cell) scan() ([]tok, error) {
 				failed.Incomplete = false
 			}
 		}
-	}, 0)
-	var toks []tok
+	}, scanner.ScanComments)
+	var toks, comments []tok
+	defer func() {
+		for _, t := range comments {
+			c.text = c.text[:t.off] + blank(c.text[t.off:t.end]) + c.text[t.end:]
+		}
+	}()
 	for {
 		pos, t, lit := s.Scan()
+		off := file.Offset(pos)
+		if t == token.COMMENT {
+			if why := directive(lit); why != "" && failed == nil {
+				failed = c.errorAt(off, why)
+			}
+			if strings.Contains(lit, "\n") {
+				// It stands for a newline, and may stand across the end of a segment.
+				comments = append(comments, tok{off: off, end: off + len(lit)})
+			}
+		}
 		if failed != nil {
 			return nil, failed
 		}
-		off := file.Offset(pos)
+		if t == token.COMMENT {
+			continue
+		}
 		if t == token.EOF {
 			if n := len(toks); n > 0 && toks[n-1].tok != token.SEMICOLON {
 				toks = append(toks, tok{off, off, token.SEMICOLON, "\n"})
@@ -137,6 +156,22 @@ func (c *cell) scan() ([]tok, error) {
 		}
 		toks = append(toks, tok{off, end, t, lit})
 	}
+}
+
+// directive says why a comment that the toolchain would act on can't stand in a cell; ""
+// for any other.
+func directive(comment string) string {
+	words := strings.Fields(comment)
+	if len(words) < 2 {
+		return ""
+	}
+	switch words[0] {
+	case "//go:embed":
+		return "go:embed can't be used in a cell, which is in no directory: read the file by os.ReadFile"
+	case "//go:linkname":
+		return "go:linkname can't be used in a cell"
+	}
+	return ""
 }
 
 // add makes a segment of the tokens before a semicolon.
