@@ -32,6 +32,7 @@ func TestDamagedIndex(t *testing.T) {
 
 	cache := filepath.Join(own, "build")
 	fill := exec.Command("go", "list", "-deps", "unicode/utf8")
+	fill.Dir = own // this tree's module may want another toolchain
 	fill.Env = append(os.Environ(), "GOCACHE="+cache, "GOTOOLCHAIN=local", "GOFLAGS=", "GO_TELEMETRY_CHILD=2")
 	if out, err := fill.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/version"
 	"os"
 	"strings"
 	"testing"
@@ -49,11 +50,6 @@ func TestCells(t *testing.T) {
 			{"inc(); inc()", "", "2"},
 			{"n = 10\ninc()", "", "11"},
 			{"n := \"other\"\ninc()", "", "12"},
-		}},
-		{"iterators and ranges", []step{
-			{"func count(n int) func(func(int) bool) { return func(yield func(int) bool) { for i := 0; i < n; i++ { if !yield(i) { return } } } }", "", ""},
-			{"total := 0\nfor i := range count(5) { if i == 4 { break }; total += i }\ntotal", "", "6"},
-			{"for i := range 3 { total += i }\ntotal", "", "9"},
 		}},
 		{"labels, goto, switch, select, defer, recover", []step{
 			{"import \"fmt\"\nouter:\nfor i := 0; i < 3; i++ {\n\tfor j := 0; j < 3; j++ {\n\t\tif j == 1 { continue outer }\n\t\tif i == 2 { break outer }\n\t\tfmt.Print(i, j, \";\")\n\t}\n}", "0 0;1 0;", ""},
@@ -155,6 +151,21 @@ func TestCells(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestIterators ranges over numbers, and over functions where the toolchain's language
+// has that, from Go 1.23 on.
+func TestIterators(t *testing.T) {
+	s := start(t)
+	s.is("total := 0\nfor i := range 3 { total += i }\ntotal", "", "3")
+	s.is("func count(n int) func(func(int) bool) { return func(yield func(int) bool) { for i := 0; i < n; i++ { if !yield(i) { return } } } }", "", "")
+	over := "seen := 0\nfor i := range count(5) { if i == 4 { break }; seen += i }\nseen"
+	if version.Compare(toolchain(t).Language, "go1.23") < 0 {
+		s.fails(over, "CompileError", "In[3]:2:16: cannot range over count(5)")
+		s.fails("seen", "CompileError", "undefined: seen")
+		return
+	}
+	s.is(over, "", "6")
 }
 
 // TestErrors has what goes wrong, and that nothing of it is left.

@@ -35,11 +35,7 @@ type session struct {
 
 func start(t *testing.T) *session {
 	t.Helper()
-	tool, err := golang.NewFinder(golang.FinderOptions{}).Find(t.Context())
-	if err != nil {
-		t.Fatalf("these tests need Go 1.22 or newer and gcc: %v", err)
-	}
-	k, err := golang.New(tool)
+	k, err := golang.New(toolchain(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,6 +45,16 @@ func start(t *testing.T) *session {
 		}
 	})
 	return &session{t: t, k: k}
+}
+
+// toolchain is the one that the tests run on.
+func toolchain(t *testing.T) *golang.Toolchain {
+	t.Helper()
+	tool, err := golang.NewFinder(golang.FinderOptions{}).Find(t.Context())
+	if err != nil {
+		t.Fatalf("these tests need Go 1.22 or newer and gcc: %v", err)
+	}
+	return tool
 }
 
 // ran is what became of a cell.
