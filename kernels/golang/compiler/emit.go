@@ -29,6 +29,8 @@ type emitter struct {
 	skip     map[ast.Node]bool // what is not walked
 	atLoad   []loaded          // variables whose types can't be named
 	objects  []string          // what is registered, in order
+
+	inferences int // helpers that give a variable its type
 }
 
 // emit gives the text of the package, and notes in m what it declares. The error is an

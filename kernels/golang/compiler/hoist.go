@@ -63,7 +63,7 @@ func (e *emitter) declaration(d ast.Decl) {
 // declares the variables.
 func (e *emitter) hoisted() (vars string, err error) {
 	var b strings.Builder
-	declare := func(id *ast.Ident) error {
+	declare := func(h hoisted, id *ast.Ident) error {
 		if id.Name == "_" {
 			return nil
 		}
@@ -72,6 +72,12 @@ func (e *emitter) hoisted() (vars string, err error) {
 			return nil
 		}
 		text, err := e.typeText(o.Type(), false)
+		if err != nil && h.decl != nil {
+			if text, err = e.inferred(h, id.Name, err); err == nil {
+				b.WriteString(text)
+				return nil
+			}
+		}
 		if err != nil {
 			off, _ := e.offset(id.Pos())
 			return e.errorAt(off, fmt.Sprintf("%v: convert the value to an interface, or keep it in a function", err))
@@ -83,7 +89,7 @@ func (e *emitter) hoisted() (vars string, err error) {
 		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
 			for _, spec := range g.Specs {
 				for _, id := range spec.(*ast.ValueSpec).Names {
-					if err := declare(id); err != nil {
+					if err := declare(hoisted{decl: g}, id); err != nil {
 						return "", err
 					}
 				}
@@ -105,7 +111,7 @@ func (e *emitter) hoisted() (vars string, err error) {
 		atLoad := false
 		for _, spec := range h.decl.Specs {
 			for _, id := range spec.(*ast.ValueSpec).Names {
-				if err := declare(id); err != nil {
+				if err := declare(h, id); err != nil {
 					if atLoad = e.declareAtLoad(h); !atLoad {
 						return "", err
 					}
