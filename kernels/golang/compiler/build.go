@@ -61,7 +61,7 @@ func (t *tools) run(ctx context.Context, name string, args ...string) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		return &toolError{name: filepath.Base(name), err: err, output: out.String()}
+		return &toolError{name: filepath.Base(name), dir: t.dir, err: err, output: out.String()}
 	}
 	return nil
 }
@@ -69,14 +69,21 @@ func (t *tools) run(ctx context.Context, name string, args ...string) error {
 // toolError is a tool's failure.
 type toolError struct {
 	name   string
+	dir    string // where it writes
 	err    error
 	output string
 }
 
 func (e *toolError) Error() string {
 	text := strings.TrimSpace(wire.Unmark(e.output))
-	if text == "" {
-		return fmt.Sprintf("%s: %v", e.name, e.err)
+	var exit *exec.ExitError
+	switch {
+	case strings.Contains(strings.ToLower(text), "no space left on device"):
+		return fmt.Sprintf("the Go toolchain's %s has no room left for its files in %s: remove what isn't needed there, or start the kernel with TMPDIR set to a directory with more", e.name, filepath.Dir(e.dir))
+	case errors.As(e.err, &exit) && !exit.Exited():
+		return fmt.Sprintf("the Go toolchain's %s has ended by a signal (%v), perhaps for want of memory: run the cell again", e.name, e.err)
+	case text == "":
+		return fmt.Sprintf("the Go toolchain's %s: %v", e.name, e.err)
 	}
 	return text
 }
