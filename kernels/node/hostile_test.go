@@ -41,6 +41,13 @@ func TestHostileGlobals(t *testing.T) {
 			"delete globalThis.$$cellard; try { $$cellard_gate = 1 } catch {}",
 			"Object.freeze(globalThis)",
 			"Object.freeze(Object.prototype); Object.freeze(Array.prototype); Object.freeze(Promise.prototype); Object.freeze(Function.prototype)",
+			"delete Array.prototype.pop; Array.prototype.push = Array.prototype.shift = () => { throw new Error('list') }",
+			"const all = Object.getPrototypeOf(Uint8Array.prototype); for (const k of Reflect.ownKeys(all)) try { delete all[k] } catch {}",
+			"const socket = require('net').Socket.prototype; for (const k of Reflect.ownKeys(socket)) try { delete socket[k] } catch {}",
+			"const walk = Object.getPrototypeOf([][Symbol.iterator]()); delete walk.next",
+			"Object.defineProperty(Array.prototype, '0', { set() { throw new Error('set') }, get() { return 'evil' }, configurable: true })",
+			"for (const C of [Map, Set, WeakMap, Promise, Date, Number, Symbol, BigInt]) for (const k of Reflect.ownKeys(C.prototype)) try { delete C.prototype[k] } catch {}",
+			"for (const k of Reflect.ownKeys(Reflect)) try { delete Reflect[k] } catch {}; for (const k of Reflect.ownKeys(Object)) try { delete Object[k] } catch {}",
 			"Object.setPrototypeOf(globalThis, new Proxy(Object.getPrototypeOf(globalThis), { has() { return false } }))",
 		} {
 			ok := t.Run(strings.Fields(code)[0], func(t *testing.T) {

@@ -50,6 +50,14 @@ await fetch('http://127.0.0.1:' + server2.address().port)`},
 		{"emitter", "const e = new (require('events'))(); e.on('x', () => { n++; setImmediate(() => e.emit('x')) }); e.emit('x'); await new Promise(() => {})"},
 		{"printing", "for (;;) console.log('x'.repeat(1000))"},
 		{"sort", "Array.from({ length: 1e6 }, Math.random).sort(() => { while (true) {} })"},
+		{"microtasks left", "(function again() { n++; Promise.resolve().then(again) })(); n"},
+		{"ticks left", "(function again() { n++; process.nextTick(again) })(); n"},
+		{"function left", "(async function again() { n++; await 1; again() })(); undefined"},
+		{"message of an error", "class Slow extends Error { get message() { while (true) {} } } throw new Slow()"},
+		{"name of an error", "class Nameless extends Error { get name() { while (true) {} } } throw new Nameless()"},
+		{"stack of an error", "throw Object.defineProperty(new Error('x'), 'stack', { get() { while (true) {} } })"},
+		{"stack of a promise's error", "await Promise.reject(Object.defineProperty(new Error('x'), 'stack', { get() { while (true) {} } }))"},
+		{"prepareStackTrace", "const native = Error.prepareStackTrace; Error.prepareStackTrace = () => { Error.prepareStackTrace = native; while (true) {} }; throw new Error('x')"},
 		{"large JSON", "for (;;) JSON.parse(JSON.stringify(Array(1e5).fill({ a: 1 })))"},
 	}
 	each(t, func(t *testing.T, program string) {
@@ -91,5 +99,22 @@ func TestStopAtAnyMoment(t *testing.T) {
 				t.Fatalf("after %s", codes[i%len(codes)])
 			}
 		}
+	})
+}
+
+// What a cell leaves to microtasks and ticks is its own, and its collector may run before
+// they are done.
+func TestCollectorBeforeTheEnd(t *testing.T) {
+	t.Setenv("NODE_OPTIONS", "--expose-gc")
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let x = 41; const gather = (what) => { gc(); console.log(what) }").ok()
+		s.run("Promise.resolve().then(() => gather('then')); x").text("41").out("then\n", "")
+		s.run("(async () => { await 1; gather('async') })(); x").text("41").out("async\n", "")
+		s.run("process.nextTick(gather, 'tick'); x").text("41").out("tick\n", "")
+		s.run("process.nextTick(gather, 'tick'); throw new RangeError('thrown')").failed("RangeError").out("tick\n", "")
+		s.run("await 1; Promise.resolve().then(() => gather('then')); throw new RangeError('thrown')").failed("RangeError").out("then\n", "")
+		s.within(soon, "setTimeout(gather, 1, 'timer'); await new Promise(() => {})").stopped().out("timer\n", "")
+		s.run("x + 1").text("42")
 	})
 }

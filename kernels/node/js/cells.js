@@ -9,12 +9,14 @@ const { Positions } = require('./positions.js');
 const { syntaxError } = require('./errors.js');
 const { Surroundings } = require('./surroundings.js');
 const { closeSince, handles } = require('./handles.js');
+const { whole } = require('./guard.js');
 
 const { state } = realm;
 const { setImmediate } = require('node:timers');
+const { onInit } = require('node:v8').promiseHooks;
+const microtask = main.queueMicrotask;
 
-const arrays = main.Array.prototype;
-const prototypes = [main.Object.prototype, arrays];
+const disturbing = [[main.Object.prototype, 'toJSON'], ...['toJSON', '0', '1', '2'].map((key) => [main.Array.prototype, key])];
 
 class Cells {
   constructor(shared) {
@@ -41,6 +43,8 @@ class Cells {
       source: message.source,
       stdin: message.stdin,
       exit: undefined,
+      finished: undefined, // {error}: its code is through
+      turned: false,
       before: undefined,
       threads: [],
     };
@@ -52,9 +56,10 @@ class Cells {
       try {
         this.run(cell, message);
       } catch (error) {
-        this.end(cell, { name: 'InternalError', value: `the kernel failed: ${error.message}`, traceback: String(error.stack).split('\n') });
+        this.end(cell, internal(error));
       }
     });
+    setImmediate(() => this.turn(cell));
   }
 
   run(cell, message) {
@@ -89,21 +94,72 @@ class Cells {
       word = Atomics.compareExchange(this.shared, 0, 0, run);
       if (word === (run | 2)) this.absorb(); // meant for what this cell waited for
     }
-    this.post('Runtime.evaluate', options, (failed, answer) => {
-      if (this.cell !== cell) return; // it has been given up
+    const answered = (failed, answer) => {
       const thrown = answer && answer.exceptionDetails;
       const clash = again && thrown && redeclared(thrown);
       if (clash) {
         this.kinds.set(clash, this.kinds.get(clash) === 'var' || !ownGlobal(clash) ? 'let' : 'var');
         return this.evaluate(cell, false);
       }
-      if (!thrown || thrown.exception.className !== 'SyntaxError') for (const [name, kind] of made.names) this.kinds.set(name, kind);
-      if (!failed && !thrown) return this.end(cell, null);
-      this.end(cell, thrown ? this.thrown(cell, thrown) : { name: 'Error', value: String(failed.message), traceback: [] });
-    });
+      this.finish(cell, thrown ? this.thrown(cell, thrown) : { name: 'Error', value: String(failed && failed.message), traceback: [] });
+    };
+    let promise; // the code's own, which is the first that is made
+    const stop = whole(() => onInit((made) => {
+      promise = made;
+      stop();
+    }));
+    let left = false;
+    this.post('Runtime.evaluate', options, (failed, answer) => left || answered(failed, answer));
+    stop();
+    left = true;
+    if (!promise || this.cell !== cell || cell.finished) return;
+    this.reconnect();
+    const declare = () => {
+      for (const [name, kind] of made.names) this.kinds.set(name, kind);
+    };
+    realm.settle(promise, () => this.settled(cell, declare), (error) => this.settled(cell, declare, () => this.tell(error)));
   }
 
-  // thrown describes what a cell has thrown. It runs the user's code (getters, a proxy's
+  // settled goes on when the code of a cell is through. It is the kernel that waits for that,
+  // not the inspector: this reads the stack of an error where nothing can be stopped, which
+  // ends Node 20 and blocks Node 24, and tells of a promise that was collected from within
+  // the collector, which ends Node 24.
+  settled(cell, declare, failed = () => null) {
+    if (this.cell !== cell) return; // it has been given up
+    try {
+      declare();
+      this.finish(cell, failed());
+    } catch (error) {
+      this.end(cell, internal(error));
+    }
+  }
+
+  // finish ends a cell when the microtasks and ticks that it leaves are done, too: as long
+  // as they keep the thread no other cell could run, so the deadline is still this one's.
+  finish(cell, error) {
+    cell.finished = { error };
+    if (cell.turned) setImmediate(() => this.turn(cell));
+  }
+
+  // turn is where what a cell has left is done: it stands behind the cell in the queue of
+  // immediates, and so before any timer.
+  turn(cell) {
+    cell.turned = true;
+    if (cell.finished) microtask(() => this.end(cell, cell.finished.error));
+  }
+
+  // reconnect leaves the session, and with it what that waits for, for a new one.
+  reconnect() {
+    try {
+      this.session.disconnect();
+    } catch {
+      // It tells its callbacks by process.nextTick, which may be anything.
+    }
+    this.session = connect();
+    this.rootId = undefined;
+  }
+
+  // thrown describes what a cell has thrown before it could run. It runs the user's code (getters, a proxy's
   // traps), and so through the session, where it can be stopped.
   thrown(cell, details) {
     const exception = details.exception;
@@ -155,15 +211,16 @@ class Cells {
   }
 
   // post is the session's. It writes its message as JSON in the user's realm, where
-  // toJSON may be anything: an evaluated cell has it back at its begin (mend).
+  // toJSON may be anything, and the first places of an array setters: an evaluated cell has
+  // them back at its begin (mend).
   post(method, params, answer) {
     const hidden = [];
-    for (const owner of prototypes) {
-      const property = Reflect.getOwnPropertyDescriptor(owner, 'toJSON');
-      if (property && Reflect.deleteProperty(owner, 'toJSON')) hidden.push([owner, property]);
+    for (const [owner, key] of disturbing) {
+      const property = Reflect.getOwnPropertyDescriptor(owner, key);
+      if (property && Reflect.deleteProperty(owner, key)) hidden.push([owner, key, property]);
     }
     this.mend = () => {
-      for (const [owner, property] of hidden.splice(0)) Reflect.defineProperty(owner, 'toJSON', property);
+      for (const [owner, key, property] of hidden.splice(0)) Reflect.defineProperty(owner, key, property);
     };
     if (hidden.length && params.replMode) params.expression = `$$cellard.mend();${params.expression}`;
     try {
@@ -245,15 +302,6 @@ class Cells {
     if (stopped || cell.exit !== undefined || cell.crashed) {
       cell.dead = true;
       closeSince(cell);
-      // An answer to come for a cell that was given up would come when its promise is
-      // collected: see realm.js on gate.
-      try {
-        this.session.disconnect();
-      } catch {
-        // It tells its callbacks by process.nextTick, which may be anything.
-      }
-      this.session = connect();
-      this.rootId = undefined;
     }
     state.running = null;
     cell.before = undefined;
@@ -270,20 +318,16 @@ class Cells {
   }
 }
 
-// connect makes a session. Its constructor in Node 20 iterates an array, whatever a cell
-// has made of that.
-const { iterator } = Symbol;
-const native = Reflect.getOwnPropertyDescriptor(arrays, iterator);
+// connect makes a session. Its constructor in Node 20 iterates an array.
 function connect() {
-  const found = Reflect.getOwnPropertyDescriptor(arrays, iterator);
-  const changed = !found || found.value !== native.value;
-  if (changed) Reflect.defineProperty(arrays, iterator, native);
-  const session = new inspector.Session();
-  session.connect();
-  if (changed && found) Reflect.defineProperty(arrays, iterator, found);
-  else if (changed) Reflect.deleteProperty(arrays, iterator);
-  return session;
+  return whole(() => {
+    const session = new inspector.Session();
+    session.connect();
+    return session;
+  });
 }
+
+const internal = (error) => ({ name: 'InternalError', value: `the kernel failed: ${error.message}`, traceback: String(error.stack).split('\n') });
 
 // compiles reports whether Node takes code that the parser doesn't know.
 function compiles(cell) {

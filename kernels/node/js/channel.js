@@ -10,12 +10,12 @@ const fs = require('node:fs');
 const net = require('node:net');
 const { writeSync, readSync } = fs;
 const { Buffer } = require('node:buffer');
-const { allocUnsafe, byteLength, from } = Buffer;
+const { byteLength, from } = Buffer;
 const write = Buffer.prototype.utf8Write || Buffer.prototype.write;
-const copy = Buffer.prototype.copy;
 const toText = Buffer.prototype.utf8Slice;
 const { apply } = Reflect;
 const { error } = require('./realm.js');
+const { detach } = require('./guard.js');
 
 const HEAD = 9;
 const PIECE = 64 * 1024; // of text, in UTF-16 units
@@ -26,7 +26,8 @@ const LIMIT = 128 * 1024 * 1024;
 function send(type, cell, text) {
   const size = apply(byteLength, Buffer, [text, 'utf8']);
   if (size > LIMIT) throw error('RangeError', `this is ${size} bytes, and at most ${LIMIT} can be shown`);
-  const frame = apply(allocUnsafe, Buffer, [HEAD + size]);
+  // An array of this realm: what a cell does to its own is not done to it.
+  const frame = new Uint8Array(HEAD + size);
   put32(frame, 0, size);
   frame[4] = type.charCodeAt(0);
   put32(frame, 5, cell);
@@ -60,17 +61,17 @@ function text(type, cell, value) {
 // Splitter puts messages together from pieces.
 class Splitter {
   constructor() {
-    this.held = apply(allocUnsafe, Buffer, [64 * 1024]);
+    this.held = new Uint8Array(64 * 1024);
     this.used = 0;
   }
 
   add(bytes, length) {
     if (this.used + length > this.held.length) {
-      const larger = apply(allocUnsafe, Buffer, [2 * (this.used + length)]);
-      apply(copy, this.held, [larger, 0, 0, this.used]);
+      const larger = new Uint8Array(2 * (this.used + length));
+      larger.set(this.held);
       this.held = larger;
     }
-    apply(copy, bytes, [this.held, this.used, 0, length]);
+    this.held.set(length === bytes.length ? bytes : bytes.subarray(0, length), this.used);
     this.used += length;
   }
 
@@ -81,9 +82,9 @@ class Splitter {
     const size = get32(held, 0);
     if (used < 4 + size) return undefined;
     const json = apply(toText, held, [4, 4 + size]);
-    apply(copy, held, [held, 0, 4 + size, used]);
+    held.copyWithin(0, 4 + size, used);
     this.used = used - 4 - size;
-    if (this.used === 0 && held.length > 1024 * 1024) this.held = apply(allocUnsafe, Buffer, [64 * 1024]);
+    if (this.used === 0 && held.length > 1024 * 1024) this.held = new Uint8Array(64 * 1024);
     return JSON.parse(json);
   }
 }
@@ -98,7 +99,7 @@ function listen(handle, ended) {
     readable: true,
     writable: false,
     onread: {
-      buffer: apply(allocUnsafe, Buffer, [64 * 1024]),
+      buffer: new Uint8Array(64 * 1024),
       callback(length, bytes) {
         pieces.add(bytes, length);
         for (let m = pieces.take(); m !== undefined; m = pieces.take()) handle(m);
@@ -109,13 +110,14 @@ function listen(handle, ended) {
   socket.on('end', ended);
   socket.on('error', ended);
   socket.resume();
+  detach(socket);
   return socket;
 }
 
 // ask sends a frame and waits for its answer, in the cell's own thread. What an
 // earlier call did not stay for is passed over by its number.
 const answers = new Splitter();
-const buffer = apply(allocUnsafe, Buffer, [64 * 1024]);
+const buffer = new Uint8Array(64 * 1024);
 let asked = 0;
 function ask(type, cell, question) {
   const n = ++asked;

@@ -4,6 +4,7 @@
 const { Worker } = require('node:worker_threads');
 const channel = require('./channel.js');
 const { Cells } = require('./cells.js');
+const { keepPop } = require('./guard.js');
 
 const shared = new Int32Array(new SharedArrayBuffer(8));
 const worker = new Worker(require('source:watch.js'), {
@@ -45,6 +46,8 @@ function reply(message, make) {
 }
 
 channel.listen((message) => commands[message.op](message), () => process.reallyExit(0));
-worker.once('message', () => {
+worker.once('message', () => keepPop(main, hello));
+
+function hello() {
   channel.send('h', 0, JSON.stringify({ version: process.version }));
-});
+}

@@ -20,40 +20,32 @@ exports.error = (kind, message, name) => {
   return error;
 };
 
-// gate waits for a value on behalf of a cell. Of a dead cell it never comes back. What
-// is waited for is held: else all that waits for it could be collected, and with it
-// the inspector's promise of the cell, of which Node 24 tells in the collector, where
-// it can't (and dies: "Invoke in DisallowJavascriptExecutionScope").
+// gate waits for a value on behalf of a cell. Of a dead cell it never comes back.
 exports.gate = async function gate(value) {
   const cell = state.current;
   let failed = false;
   let result;
-  const waiting = { __proto__: null, value, before: null, next: null };
-  hold(cell, waiting);
   try {
     result = await value;
   } catch (error) {
     failed = true;
     result = error;
   }
-  letGo(waiting);
   if (cell.dead) await never;
   return { __proto__: null, cell, failed, result };
 };
 
-// What a cell waits for is a list that begins in the cell.
-function hold(cell, item) {
-  const first = (cell.waits ||= { __proto__: null, next: null });
-  item.before = first;
-  item.next = first.next;
-  if (first.next) first.next.before = item;
-  first.next = item;
-}
-
-function letGo(item) {
-  item.before.next = item.next;
-  if (item.next) item.next.before = item.before;
-}
+// settle calls one of two functions when a promise is settled. It is the language's own
+// await, which nothing that a cell changes has a part in.
+exports.settle = async function settle(promise, fulfilled, rejected) {
+  try {
+    await promise;
+  } catch (error) {
+    rejected(error);
+    return;
+  }
+  fulfilled();
+};
 
 // restore makes the cell that waited the current one again, and hands over what it
 // waited for. What runs after it without a gate is the running cell's.
