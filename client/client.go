@@ -135,6 +135,20 @@ type request struct {
 	timeout      time.Duration // for the answer's beginning
 }
 
+// failed is what a request ended with, with the id that finds it in the agent's log, where
+// there is one: the agent's word, or the caller's.
+func (r request) failed(ctx context.Context, err error) error {
+	id := api.RequestID(ctx)
+	var refusal *api.Error
+	if errors.As(err, &refusal) && refusal.RequestID != "" {
+		id = refusal.RequestID
+	}
+	if id != "" {
+		return fmt.Errorf("%s %s (request %s): %w", r.method, r.path, id, err)
+	}
+	return fmt.Errorf("%s %s: %w", r.method, r.path, err)
+}
+
 // answer is a response whose body is read with a bound on each silence.
 type answer struct {
 	*http.Response
@@ -166,15 +180,27 @@ func (a *answer) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// requestID is the id that the agent says the request had. What comes is a stranger's: one
+// that could not be logged is none.
+func (a *answer) requestID() string {
+	if id := a.Header.Get(api.RequestIDHeader); api.ValidRequestID(id) {
+		return id
+	}
+	return ""
+}
+
 // send makes a request and returns the answer of one that was not refused; the caller
 // closes it. Each silence of over Options.Silence ends it with ErrSilent.
 func (c *Client) send(ctx context.Context, r request) (*answer, error) {
+	if id := api.RequestID(ctx); id != "" && !api.ValidRequestID(id) {
+		return nil, fmt.Errorf("%s %s: %q is no id for a request: want 1 to 128 letters, digits and -._~:/+=@", r.method, r.path, id)
+	}
 	for try := 0; ; try++ {
 		a, err := c.sendOnce(ctx, r)
 		if err == nil {
 			return a, nil
 		}
-		err = fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		err = r.failed(ctx, err)
 		if try >= c.o.Retries || ctx.Err() != nil || !c.mayRepeat(r, err) {
 			return nil, err
 		}
@@ -250,6 +276,9 @@ func (c *Client) sendOnce(parent context.Context, r request) (*answer, error) {
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
 	}
+	if id := api.RequestID(parent); id != "" {
+		req.Header.Set(api.RequestIDHeader, id)
+	}
 	if c.o.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.o.Token)
 	}
@@ -278,7 +307,7 @@ func (c *Client) refusal(a *answer) error {
 	b, err := io.ReadAll(io.LimitReader(a, maxRefusal))
 	var body api.ErrorBody
 	if err == nil && json.Unmarshal(b, &body) == nil && body.Error != nil && body.Error.Code != "" {
-		body.Error.Status = a.StatusCode
+		body.Error.Status, body.Error.RequestID = a.StatusCode, a.requestID()
 		return body.Error
 	}
 	return fmt.Errorf("HTTP %s, and not from an agent: %.200q", a.Status, b)
@@ -302,7 +331,7 @@ func (c *Client) call(ctx context.Context, r request, body, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("%s %s: the answer: %w", r.method, r.path, err)
+		return r.failed(ctx, fmt.Errorf("the answer: %w", err))
 	}
 	return nil
 }
@@ -322,7 +351,7 @@ func (c *Client) fetch(ctx context.Context, r request) ([]byte, error) {
 		if err == nil {
 			return b, nil
 		}
-		err = fmt.Errorf("%s %s: %w", r.method, r.path, err)
+		err = r.failed(ctx, err)
 		if try >= c.o.Retries || ctx.Err() != nil || !c.mayRepeat(r, err) {
 			return nil, err
 		}

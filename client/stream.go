@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,9 @@ func (c *Client) Run(ctx context.Context, req api.RunRequest) (*api.Execution, e
 // stream as a whole.
 func (c *Client) Stream(ctx context.Context, req api.RunRequest) (*Stream, error) {
 	req.Stream = true
+	if req.RequestID != "" {
+		ctx = api.WithRequestID(ctx, req.RequestID)
+	}
 	key := req.IdempotencyKey
 	if key != "" && c.instance.Load() == nil {
 		if _, err := c.Health(ctx); err != nil {
@@ -78,6 +82,7 @@ type Stream struct {
 	seq   int64   // of the last event that came
 	waits bool    // waitMs bounds it
 	a     *answer // nil once closed
+	req   string  // id of the request, as the agent says
 	lines *bufio.Reader
 	tries int   // to attach, since the last line
 	cut   error // what the last of them ended with
@@ -85,7 +90,13 @@ type Stream struct {
 	err   error // io.EOF after the last line
 }
 
-func (s *Stream) open(a *answer) { s.a, s.lines = a, bufio.NewReaderSize(a, 64<<10) }
+func (s *Stream) open(a *answer) {
+	s.a, s.req, s.lines = a, a.requestID(), bufio.NewReaderSize(a, 64<<10)
+}
+
+// RequestID is the id by which the agent's log knows the request; of a stream that was
+// attached to again, the last one.
+func (s *Stream) RequestID() string { return s.req }
 
 // ID is the execution's.
 func (s *Stream) ID() string { return s.id }
@@ -153,6 +164,7 @@ func (s *Stream) Next() (api.Event, error) {
 			s.finish(ev.Execution)
 			return ev, nil
 		case api.KindFailure:
+			ev.Failure.RequestID = s.req
 			s.err = ev.Failure
 			return api.Event{}, s.err
 		}
@@ -220,7 +232,7 @@ func (s *Stream) again(err error) (*api.Execution, error) {
 		return nil, context.Cause(s.ctx)
 	}
 	if errors.As(err, &bad) || errors.Is(err, errTooLarge) || s.id == "" || s.tries >= s.c.o.Retries {
-		return nil, fmt.Errorf("the stream of execution %s broke off: %w", s.id, err)
+		return nil, fmt.Errorf("the stream of execution %s (request %s) broke off: %w", s.id, cmp.Or(s.req, "unknown"), err)
 	}
 	if e := s.c.pause(s.ctx, s.tries); e != nil {
 		return nil, e

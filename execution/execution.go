@@ -38,6 +38,7 @@ func (l Limits) withDefaults() Limits {
 // Options say what an Execution is of.
 type Options struct {
 	ID, ContextID, Language string
+	RequestID               string // of the request that it came by
 	Limits                  Limits
 	Store                   *store.Store
 	// Stdin holds the answers for a cell that asks.
@@ -101,6 +102,17 @@ func New(o Options) *Execution {
 
 // ID is the execution's id.
 func (e *Execution) ID() string { return e.o.ID }
+
+// RequestID is the id of the request that it came by.
+func (e *Execution) RequestID() string { return e.o.RequestID }
+
+// Summary is the Execution as it is now without what it put out, and the refusal that it
+// ended with, if it did.
+func (e *Execution) Summary() (api.Execution, *api.Error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.out, e.failure
+}
 
 // ContextID is the id of the context that it runs in.
 func (e *Execution) ContextID() string { return e.o.ContextID }

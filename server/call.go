@@ -2,17 +2,21 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -26,13 +30,22 @@ type call struct {
 	file string
 	// route is the pattern of its path, with its method; "none" where there is none.
 	route string
+	// requestID is the caller's, or the server's own; log has it.
+	requestID string
+	log       *slog.Logger
 }
 
 // ServeHTTP answers one request. A handler's error becomes the answer; a panic in
 // one is logged, and costs this request alone.
 func (s *Server) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
 	connOf(r).serving.Store(true)
-	c := &call{r: r, route: "none"}
+	c := &call{route: "none", requestID: r.Header.Get(api.RequestIDHeader)}
+	if !api.ValidRequestID(c.requestID) {
+		c.requestID = rand.Text()
+	}
+	c.r = r.WithContext(api.WithRequestID(r.Context(), c.requestID))
+	c.log = s.log.With("request", c.requestID)
+	hw.Header().Set(api.RequestIDHeader, c.requestID)
 	c.w = &response{ResponseWriter: hw, sent: s.counts.sent, answers: func(status int) { s.counts.requests.Add(1, c.route, strconv.Itoa(status)) }}
 	start := time.Now()
 	defer func() {
@@ -40,18 +53,48 @@ func (s *Server) ServeHTTP(hw http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler {
 				panic(p)
 			}
-			s.log.Error("a request's handler panicked", "method", r.Method, "path", quote(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
+			c.log.Error("a request's handler panicked", "route", c.route, "panic", logging.Content(fmt.Sprint(p)), "stack", string(debug.Stack()))
 			s.fail(c, api.Errorf(api.CodeInternal, "the agent failed in answering this request").
 				WithHint("its log has the details; please report it"))
 		}
-		if s.log.Enabled(r.Context(), slog.LevelDebug) {
-			s.log.Debug("request", "method", r.Method, "path", quote(r.URL.Path), "status", c.w.status,
-				"bytes", c.w.bytes, "ms", time.Since(start).Milliseconds(), "peer", peerOf(r))
+		if c.log.Enabled(r.Context(), slog.LevelDebug) {
+			c.log.Debug("request", append(c.names(), "method", loggedMethod(r.Method), "route", c.route, "status", c.w.status,
+				"bytes", c.w.bytes, "durationMs", time.Since(start).Milliseconds(), "peer", peerOf(r))...)
 		}
 	}()
 	if err := s.answer(c); err != nil {
 		s.fail(c, err)
 	}
+}
+
+// names is what of a request's path and answer a log line has: the execution's id, or
+// the context's. An id that could be none of the agent's is a stranger's text.
+func (c *call) names() []any {
+	if id := c.w.Header().Get(ExecutionHeader); id != "" {
+		return []any{"execution", id}
+	}
+	if c.id == "" {
+		return nil
+	}
+	key, value := "context", any(logging.Content(c.id))
+	if strings.Contains(c.route, "/executions/") {
+		key = "execution"
+	}
+	if loggedID.MatchString(c.id) {
+		value = c.id
+	}
+	return []any{key, value}
+}
+
+var loggedID = regexp.MustCompile(`^(e_[0-9A-Z]{1,32}|[a-z0-9][a-z0-9-]{0,62})$`)
+
+// loggedMethod is a method that some route takes: any token may come as one.
+func loggedMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete:
+		return method
+	}
+	return "other"
 }
 
 // answer is all that happens before a resource's own code: who asks, what for, and
@@ -172,13 +215,13 @@ func (c *call) reply(status int, v any) error {
 // that the client sees that it is not whole.
 func (s *Server) fail(c *call, err error) {
 	if c.w.status != 0 {
-		s.log.Debug("an answer broke off", "path", quote(c.r.URL.Path), "error", err)
+		c.log.Debug("an answer broke off", append(c.names(), "route", c.route, "error", err)...)
 		panic(http.ErrAbortHandler)
 	}
 	var e *api.Error
 	if !errors.As(err, &e) {
 		if c.r.Context().Err() == nil {
-			s.log.Error("a request failed", "method", c.r.Method, "path", quote(c.r.URL.Path), "error", err)
+			c.log.Error("a request failed", append(c.names(), "route", c.route, "error", err)...)
 		}
 		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 			e = api.Errorf(api.CodeUnavailable, "the request was given up: %v", err).WithHint("send it again; an idempotency key keeps a cell from running twice")
@@ -186,6 +229,9 @@ func (s *Server) fail(c *call, err error) {
 			e = api.Errorf(api.CodeInternal, "%v", err).WithHint("the agent's log has the details; please report it")
 		}
 	}
+	named := *e // others may be refused with the same one
+	named.RequestID = c.requestID
+	e = &named
 	status := e.HTTPStatus()
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		c.w.Header().Set("Retry-After", "1")

@@ -118,7 +118,8 @@ func (g *gate) logRefusal(reason error) {
 	if time.Since(g.warned) > time.Minute {
 		level, g.warned = slog.LevelWarn, time.Now()
 	}
-	g.s.log.Log(g.s.ctx, level, "a peer was refused", "listener", g.l.String(), "reason", reason)
+	// The reason is the gate's own words: a uid or a CID.
+	g.s.log.Log(g.s.ctx, level, "a peer was refused", "listener", g.l.String(), "reason", reason.Error())
 }
 
 func errTooMany(limit int) *api.Error {

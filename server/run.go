@@ -26,6 +26,7 @@ func (s *Server) run(c *call) error {
 	if err != nil {
 		return err
 	}
+	req.RequestID = c.requestID
 	run, err := s.o.Manager.Run(req)
 	if err != nil {
 		return err

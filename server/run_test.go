@@ -44,6 +44,10 @@ func TestRunPassesAllFields(t *testing.T) {
 	zero, off, wait, gen := int64(0), false, int64(20000), 3
 	want := api.RunRequest{Code: "c", Language: "r", Context: "x", TimeoutMs: &zero, InterruptOnDisconnect: &off,
 		IdempotencyKey: "k", WaitMs: &wait, IfGeneration: &gen, Env: map[string]string{"A": "1"}, Cwd: "/", Stdin: &api.Stdin{Answers: []string{"y"}}}
+	if id := m.reqs[0].RequestID; !api.ValidRequestID(id) {
+		t.Errorf("the request's id is %q", id)
+	}
+	m.reqs[0].RequestID = ""
 	if !reflect.DeepEqual(m.reqs[0], want) {
 		t.Errorf("got  %+v\nwant %+v", m.reqs[0], want)
 	}

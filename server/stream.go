@@ -50,7 +50,7 @@ func (s *Server) follow(ctx context.Context, c *call, e *execution.Execution, af
 		case errors.Is(err, context.DeadlineExceeded):
 			err = out.event(api.Event{K: api.KindPing})
 		default: // the log can't be read back from the disk
-			s.log.Error("an execution's events can't be read", "execution", e.ID(), "error", err)
+			c.log.Error("an execution's events can't be read", "execution", e.ID(), "context", e.ContextID(), "error", err)
 			return false, out.fail(api.Errorf(api.CodeInternal, "the events can't be read: %v", err).WithHint("GET the execution itself"))
 		}
 		if err != nil {

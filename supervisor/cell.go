@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/api"
@@ -89,9 +90,10 @@ func (s *session) send(t *task) {
 		msg.Metadata = map[string]any{"cellard": map[string]any{"env": t.req.Env, "cwd": t.req.Cwd}}
 	}
 	c.msgID, c.sent = msg.Header.MsgID, time.Now()
+	s.about(t.e).Debug("a cell is sent", "generation", s.gen, "code", logging.Content(t.req.Code))
 	err := k.client.Send(jupyter.Shell, msg)
 	if err != nil {
-		s.m.log.Warn("sending a cell", "context", s.id, "error", err)
+		s.about(t.e).Warn("sending a cell", "generation", s.gen, "error", err)
 		if s.awaitEnd(err) && !t.unsent {
 			// It had died while idle, which could not be seen before. Of a message that
 			// was not sent whole no code runs: the cell is for the next kernel.
@@ -247,7 +249,7 @@ func (s *session) answer(c *cell, value string) {
 	msg.Parent = c.asked
 	c.asked = nil
 	if err := s.k.client.Send(jupyter.Stdin, msg); err != nil {
-		s.m.log.Warn("sending an answer", "context", s.id, "error", err)
+		s.about(c.e).Warn("sending an answer", "generation", s.gen, "error", err)
 	}
 }
 

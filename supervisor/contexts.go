@@ -60,7 +60,7 @@ func (m *Manager) live(id string) (*session, error) {
 func (m *Manager) forget(s *session) {
 	if s.deleted {
 		if err := m.store.Drop(s.id); err != nil {
-			m.log.Warn("removing a context's files", "context", s.id, "error", err)
+			s.log.Warn("removing a context's files", "error", err)
 		}
 	}
 	m.mu.Lock()
@@ -151,7 +151,7 @@ func (m *Manager) whenReady(ctx context.Context, s *session, before func()) (api
 		if before != nil {
 			before()
 		}
-		s.ready(w)
+		s.ready(w, api.RequestID(ctx))
 	}) {
 		return api.Context{}, errNoContext(s.id)
 	}
@@ -173,13 +173,14 @@ func (m *Manager) Restart(ctx context.Context, id string) (api.Context, error) {
 		return api.Context{}, err
 	}
 	return m.whenReady(ctx, s, func() {
+		s.log.Info("the context is restarted", "request", api.RequestID(ctx), "generation", s.gen)
 		s.stopKernel(&api.Lost{Reason: api.LostRestart, Message: "the context was restarted"},
 			"ContextRestarted", "the context was restarted before the cell ran")
 	})
 }
 
 // Interrupt stops the context's running cell; false when none runs.
-func (m *Manager) Interrupt(_ context.Context, id string) (bool, error) {
+func (m *Manager) Interrupt(ctx context.Context, id string) (bool, error) {
 	s, err := m.live(id)
 	if err != nil {
 		return false, err
@@ -187,6 +188,7 @@ func (m *Manager) Interrupt(_ context.Context, id string) (bool, error) {
 	running := false
 	if !s.do(func() {
 		running = s.cur != nil
+		s.log.Debug("the context is interrupted", "request", api.RequestID(ctx), "generation", s.gen)
 		s.stopCell(whyInterrupt)
 	}) {
 		return false, errNoContext(id)
@@ -195,13 +197,14 @@ func (m *Manager) Interrupt(_ context.Context, id string) (bool, error) {
 }
 
 // Delete ends a context; its id is free when Delete returns.
-func (m *Manager) Delete(_ context.Context, id string) error {
+func (m *Manager) Delete(ctx context.Context, id string) error {
 	s, err := m.live(id)
 	if err != nil {
 		return err
 	}
 	if !s.do(func() {
 		s.deleted = true
+		s.log.Info("the context is deleted", "request", api.RequestID(ctx), "generation", s.gen)
 		s.close()
 		s.stopKernel(&api.Lost{Reason: api.LostDeleted, Message: "the context was deleted"},
 			"ContextDeleted", "the context was deleted before the cell ran")

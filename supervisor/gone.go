@@ -60,7 +60,11 @@ func (s *session) kernelGone() {
 		k.takeWords()
 	}
 	lost := k.lost()
-	s.m.log.Info("a kernel is gone", "context", s.id, "generation", s.gen, "reason", lost.Reason, "message", lost.Message)
+	log := s.log
+	if s.cur != nil {
+		log = s.about(s.cur.e)
+	}
+	log.Info("a kernel is gone", append([]any{"generation", s.gen}, loggedLost(lost)...)...)
 	c := s.cur
 	s.dropKernel(lost)
 	if c == nil {
@@ -137,12 +141,14 @@ func (s *session) end(e *execution.Execution, end execution.Ending) {
 	s.m.ending(e, false)
 	e.End(end)
 	s.m.keep(e)
+	s.logEnd(e)
 }
 
 func (s *session) fail(e *execution.Execution, err *api.Error) {
 	s.m.ending(e, true)
 	e.Fail(err)
 	s.m.keep(e)
+	s.logEnd(e)
 }
 
 // stopKernel ends the kernel, whatever it does: the running cell as lost for the reason

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cellard/cellard/execution"
 	"github.com/cellard/cellard/internal/environ"
+	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/mime"
@@ -55,7 +56,7 @@ func (m *Manager) startKernel(ctx context.Context, launch *kernels.Launch, cwd s
 	if err == nil {
 		return k, nil
 	}
-	words := ""
+	words, how := "", ""
 	if k.Process != nil {
 		k.killTree(k.mark)
 		k.waitDone()
@@ -63,19 +64,35 @@ func (m *Manager) startKernel(ctx context.Context, launch *kernels.Launch, cwd s
 		k.takeWords()
 		words = k.words.String()
 		if sig, code := k.ended(); k.killedAs == nil && errors.Is(err, errEnded) {
+			how = "it ended: " + howEnded(sig, code)
 			err = fmt.Errorf("the kernel ended at its start (%s)", howEnded(sig, code))
 		}
 	}
 	k.close()
 	if ctx.Err() != nil && errors.Is(context.Cause(ctx), errStartTimeout) {
+		how = fmt.Sprintf("no answer within %v", m.startTimeout(launch))
 		err = fmt.Errorf("the kernel did not answer within %v", m.startTimeout(launch))
+	}
+	if how == "" {
+		how = logging.Describe(err)
 	}
 	e := api.Errorf(api.CodeKernelFailed, "%s: %v", launch.KernelName, err)
 	if words != "" {
 		e.Message += ":\n" + words
 	}
-	return nil, e.WithHint("run %q by hand to see what it lacks", strings.Join(launch.Argv, " "))
+	return nil, &startError{e.WithHint("run %q by hand to see what it lacks", strings.Join(launch.Argv, " ")), how}
 }
+
+// startError is why a kernel did not start: for the host with its last words, for the log
+// without.
+type startError struct {
+	refusal *api.Error
+	how     string
+}
+
+func (e *startError) Error() string   { return e.refusal.Error() }
+func (e *startError) Unwrap() error   { return e.refusal }
+func (e *startError) LogText() string { return e.how }
 
 var (
 	errEnded        = errors.New("the kernel ended")

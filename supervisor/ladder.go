@@ -20,6 +20,10 @@ const (
 	whyShutdown
 )
 
+func (w why) String() string {
+	return [...]string{whyTimeout: "timeout", whyInterrupt: "interrupt", whyNoInput: "no input", whyShutdown: "shutdown"}[w]
+}
+
 // stop is the ladder that a cell is being stopped by.
 type stop struct {
 	why  why
@@ -56,6 +60,7 @@ func (s *session) stopCell(w why) {
 		return
 	}
 	c.stop = &stop{why: w, from: time.Now()}
+	s.about(c.e).Debug("a cell is stopped", "generation", s.gen, "why", w.String())
 	s.climb(c)
 }
 

@@ -64,7 +64,7 @@ func (s *session) output(e *execution.Execution, m *jupyter.Message) {
 	}
 	if err != nil {
 		e.LostBytes(m.Content.Size())
-		s.m.log.Warn("an output that could not be read", "context", s.id, "type", m.Header.MsgType, "bytes", m.Content.Size(), "error", err)
+		s.about(e).Warn("an output that could not be read", "generation", s.gen, "bytes", m.Content.Size(), "error", err)
 	}
 }
 

@@ -47,6 +47,7 @@ func (m *Manager) Run(req api.RunRequest) (*Run, error) {
 				return nil, api.Errorf(api.CodeGone, "the cell of this idempotency key has run, and its execution is no longer kept").
 					WithHint("use a new key to run it again")
 			}
+			m.log.Debug("a request attached by its key", "request", req.RequestID, "execution", e.ID(), "context", e.ContextID())
 			return &Run{Execution: e, Leave: e.Attach(), Existing: true}, nil
 		}
 	}
@@ -77,7 +78,7 @@ func (m *Manager) queue(s *session, req api.RunRequest, body [sha256.Size]byte) 
 	if req.InterruptOnDisconnect != nil {
 		disconnect = *req.InterruptOnDisconnect
 	}
-	e := execution.New(execution.Options{ID: newID("e_"), ContextID: s.id, Language: s.info().Language,
+	e := execution.New(execution.Options{ID: newID("e_"), RequestID: req.RequestID, ContextID: s.id, Language: s.info().Language,
 		Limits: m.o.Limits, Store: m.store, Stdin: req.Stdin, InterruptOnDisconnect: disconnect,
 		Grace: m.o.DisconnectGrace, Wrote: m.counts.wrote, Ending: m.counts.ended, Abandoned: func(e *execution.Execution) { _, _ = m.InterruptExecution(e.ID()) }})
 	r := &record{e: e, s: s, key: req.IdempotencyKey, body: body, code: int64(len(req.Code))}

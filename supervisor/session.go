@@ -3,10 +3,12 @@ package supervisor
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/protocol/api"
@@ -17,6 +19,7 @@ import (
 // owns all but what mu guards; others hand it work through do.
 type session struct {
 	m      *Manager
+	log    *slog.Logger
 	id     string
 	launch *kernels.Launch // guarded by mu as long as it is to be installed
 	cwd    string
@@ -54,6 +57,7 @@ type session struct {
 // starting is a kernel on its way.
 type starting struct {
 	cancel  context.CancelCauseFunc
+	request string          // id of the one that it is for
 	launch  *kernels.Launch // of the kernel, which may have been installed for it
 	k       *kernel
 	err     error
@@ -73,6 +77,7 @@ func newSession(m *Manager, id, language string, launch *kernels.Launch, cwd str
 		started: make(chan *starting, 1), asks: map[string]chan json.RawMessage{}}
 	s.view = api.Context{ID: id, Language: language, Cwd: cwd, State: api.ContextStarting,
 		StartedAt: time.Now().UTC(), Checkpoint: "off"}
+	s.log = m.log.With("context", id, "language", language)
 	go s.loop()
 	return s
 }
@@ -249,7 +254,7 @@ func (s *session) next() {
 		return
 	}
 	if s.k == nil {
-		s.startKernel(true)
+		s.startKernel(true, t.req.RequestID)
 		return
 	}
 	s.send(t)
@@ -259,9 +264,9 @@ func (s *session) next() {
 const noticeAfter = 3 * time.Second
 
 // startKernel begins a start; the loop goes on meanwhile.
-func (s *session) startKernel(forCell bool) {
+func (s *session) startKernel(forCell bool, request string) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	st := &starting{cancel: cancel, launch: s.launch}
+	st := &starting{cancel: cancel, launch: s.launch, request: request}
 	s.starting, s.fresh = st, forCell
 	s.publish()
 	go func() {
@@ -297,8 +302,9 @@ func (s *session) onStarted(st *starting) {
 		s.gen++
 		s.count = 0
 		s.recent, s.order = map[string]*execution.Execution{}, nil
+		s.log.Info("a kernel is ready", "request", st.request, "generation", s.gen, "pid", s.k.Pid(), "durationMs", st.took.Milliseconds())
 	} else {
-		s.m.log.Warn("a kernel did not start", "context", s.id, "error", st.err)
+		s.log.Warn("a kernel did not start", "request", st.request, "durationMs", st.took.Milliseconds(), "error", st.err)
 		refusal := asAPI(st.err)
 		if s.gen == 0 { // nothing is left of a context that never was
 			s.close()
@@ -316,7 +322,7 @@ func (s *session) onStarted(st *starting) {
 }
 
 // ready has w told when the context has a kernel, which is started if need be.
-func (s *session) ready(w chan error) {
+func (s *session) ready(w chan error, request string) {
 	switch {
 	case s.closing:
 		w <- errDeleted(s.id)
@@ -324,7 +330,7 @@ func (s *session) ready(w chan error) {
 		w <- nil
 	default:
 		if s.starting == nil {
-			s.startKernel(false)
+			s.startKernel(false, request)
 		}
 		s.starting.waiters = append(s.starting.waiters, w)
 	}
@@ -387,5 +393,5 @@ func (s *session) onRaw() {
 // between is raw output while no cell runs: nobody's but the log's.
 func (s *session) between(i int, b []byte) {
 	s.k.words.add(b)
-	s.m.log.Debug("output between cells", "context", s.id, "stream", i+1, "bytes", len(b))
+	s.log.Debug("output between cells", "generation", s.gen, "stream", streamNames[i], "text", logging.Content(b))
 }

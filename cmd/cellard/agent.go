@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/supervisor"
 )
 
@@ -19,6 +20,8 @@ type agentFlags struct {
 	o          supervisor.Options
 	runtimeDir string
 	logLevel   slog.Level
+	logFormat  string
+	logContent bool
 }
 
 func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
@@ -47,7 +50,17 @@ func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
 	sizeVar(fs, &o.Limits.Stream, "stream-limit", 1<<20, "`SIZE` of stdout, and of stderr, in an execution, past which it overflows")
 	fs.TextVar(&a.logLevel, "log-level", level, "`LEVEL` of the log on stderr: debug, info, warn or error")
 	fs.Lookup("log-level").DefValue = strings.ToLower(level.String())
+	fs.StringVar(&a.logFormat, "log-format", "text", "`FORMAT` of the log: text, or json")
+	fs.BoolVar(&a.logContent, "log-content", false, "log what cells, kernels and hosts wrote too, code and output among it: only to look for a fault")
 	return a
+}
+
+// logger makes the log on stderr.
+func (a *agentFlags) logger() (*slog.Logger, error) {
+	if a.logFormat != "text" && a.logFormat != "json" {
+		return nil, fmt.Errorf("--log-format %q: want text or json", a.logFormat)
+	}
+	return logging.New(os.Stderr, logging.Options{Level: a.logLevel, JSON: a.logFormat == "json", Content: a.logContent}), nil
 }
 
 // manager makes the Manager that the flags describe. The caller shuts it down.

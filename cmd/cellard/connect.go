@@ -123,7 +123,10 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 		return nil, err
 	}
 	f.own.o.StateDir = state
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: f.own.logLevel}))
+	log, err := f.own.logger()
+	if err != nil {
+		return nil, err
+	}
 	if m, err = f.own.manager(log); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -62,7 +63,11 @@ func serve(args []string) int {
 	if code, ok := parse(fs, args, serveHelp, 0); !ok {
 		return code
 	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: agent.logLevel}))
+	log, err := agent.logger()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cellard serve: %v\n", err)
+		return 2
+	}
 	if os.Getenv("GOGC") == "" {
 		// Memory is dearer than the collector's time in a sandbox: a flood of output
 		// leaves much garbage.
@@ -82,7 +87,7 @@ func serve(args []string) int {
 	agent.o.Metrics = o.Metrics
 	m, err := agent.manager(log)
 	if err != nil {
-		log.Error("cellard can't start", "error", err)
+		log.Error("cellard can't start", "error", err.Error()) // what the operator gave is in it, and nothing of a cell's
 		return 1
 	}
 	if _, ok := m.Boundary(); ok {
@@ -99,7 +104,7 @@ func serve(args []string) int {
 		o.Token = token.token
 	}
 	if err != nil {
-		log.Error("cellard can't start", "error", err)
+		log.Error("cellard can't start", "error", err.Error())
 		for _, l := range listeners {
 			_ = l.Close()
 		}
@@ -127,7 +132,7 @@ func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Liste
 	case sig := <-stop:
 		log.Info("stopping", "signal", sig.String())
 	case err := <-failed:
-		log.Error("a listener failed", "error", err)
+		log.Error("a listener failed", "error", err.Error())
 		code = 1
 	}
 	token.forget(log)
@@ -175,7 +180,7 @@ func listenAll(addresses []string, o server.ListenOptions, log *slog.Logger) ([]
 		case asked:
 			return all, err
 		default:
-			log.Warn("not served on", "error", err)
+			log.Warn("not served on", "error", err.Error())
 			errs = append(errs, err)
 		}
 	}

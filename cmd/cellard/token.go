@@ -30,7 +30,7 @@ func (b bearer) forget(log *slog.Logger) {
 		return
 	}
 	if err := os.Remove(b.file); err != nil && !errors.Is(err, os.ErrNotExist) {
-		log.Warn("the token's file could not be removed; remove it", "error", err)
+		log.Warn("the token's file could not be removed; remove it", "file", b.file, "error", err)
 	}
 }
 

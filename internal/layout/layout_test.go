@@ -17,7 +17,7 @@ const module = "github.com/cellard/cellard/"
 // below its own; a path ending in /... stands for all under it too.
 var layers = [][]string{
 	{"protocol/api", "protocol/zmtp", "mime", "internal/environ", "internal/metrics", "internal/procfs", "internal/rawpipe"},
-	{"protocol/jupyter", "internal/drawing"},
+	{"protocol/jupyter", "internal/drawing", "internal/logging"},
 	{"protocol/jupyter/kernel"},
 	{"kernels/output", "kernels/golang/wire", "kernels/golang/live/..."},
 	{"kernels/golang/host", "kernels/golang/compiler"},

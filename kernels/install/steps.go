@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/cellard/cellard/internal/logging"
 )
 
 // aptOptions make apt wait for another that runs, give up on a dead network, and ask
@@ -33,7 +35,7 @@ func (i *Installer) install(ctx context.Context, language string, recipe *Recipe
 	i.o.Logger.Info("installing a language", "language", language)
 	run := func(env []string, argv ...string) error {
 		return i.run(ctx, argv, env, func(line string) {
-			i.o.Logger.Debug("installing", "language", language, "line", line)
+			i.o.Logger.Debug("installing", "language", language, "line", logging.Content(line))
 			j.line(line)
 		})
 	}

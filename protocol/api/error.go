@@ -46,6 +46,8 @@ type Error struct {
 	Code    Code   `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint"`
+	// RequestID names the request that was refused, in the agent's log too.
+	RequestID string `json:"requestId,omitempty"`
 
 	// Status is the HTTP status; 0 stands for the code's own.
 	Status int `json:"-"`

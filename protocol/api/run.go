@@ -38,6 +38,9 @@ type RunRequest struct {
 	Cwd string            `json:"cwd,omitempty"`
 	// Stdin holds the answers for a cell that asks for input.
 	Stdin *Stdin `json:"stdin,omitempty"`
+
+	// RequestID names the request; it travels as the header X-Request-Id.
+	RequestID string `json:"-"`
 }
 
 // Stdin is a list of answers, or "live": an input event is then answered by
