@@ -294,3 +294,24 @@ func TestModules(t *testing.T) {
 		s.run("import { readFile } from 'fs/promises'\nimport { setTimeout as sleep } from 'timers/promises'\nawait sleep(1); (await readFile('data.json', 'utf8')).length").text("11")
 	})
 }
+
+// A signal ends the cell, as it would end a program, and not the session.
+func TestSignals(t *testing.T) {
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let x = 41").ok()
+		for signal, status := range map[string]string{"SIGHUP": "129", "SIGINT": "130", "SIGTERM": "143", "SIGUSR1": "138", "SIGUSR2": "140"} {
+			s.run("process.kill(process.pid, '"+signal+"'); await new Promise(() => {})").failed("ExitStatus", status).out("", signal+"\n")
+			s.run("require('child_process').execSync('kill -"+signal[3:]+" $PPID'); await new Promise(() => {})").failed("ExitStatus", status)
+			s.run("x").text("41").out("", "")
+		}
+		s.run("const own = new Promise(r => process.once('SIGINT', () => r('mine'))); process.kill(0, 'SIGINT'); await own").text("'mine'")
+		for _, signal := range []string{"SIGCHLD", "SIGCONT", "SIGPIPE", "SIGTSTP", "SIGURG", "SIGWINCH"} {
+			s.run("process.kill(process.pid, '" + signal + "')").text("true")
+			s.run("x").text("41").out("", "")
+		}
+		s.run("process.kill(process.pid, 'SIGSTOP')").failed("Error", "would stop the session")
+		s.within(soon, "require('child_process').execSync('kill -STOP $PPID'); await new Promise(() => {})").stopped()
+		s.run("x + 1").text("42").out("", "")
+	})
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/internal/environ"
@@ -201,6 +202,7 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 	ticker := time.NewTicker(askAgain)
 	defer ticker.Stop()
 	for {
+		_ = k.p.cmd.Process.Signal(syscall.SIGCONT) // it may have stopped itself
 		k.p.stops.bytes(binary.LittleEndian.AppendUint32(nil, id))
 		k.p.commands.json(map[string]any{"op": "interrupt", "id": id})
 		select {

@@ -259,6 +259,17 @@ class Cells {
     for (;;);
   }
 
+  // signal ends the running cell as a signal ends a program, with the status that a shell
+  // tells of it.
+  signal(name, status) {
+    const { cell } = this;
+    if (!cell || cell.dead) return;
+    channel.text('e', cell.id, `${name}\n`);
+    cell.exit = status;
+    cell.dead = true;
+    setImmediate(() => this.end(cell, null));
+  }
+
   // crash ends the running cell with an error that nothing caught, as it would end a
   // program. That of a finished cell is told there.
   crash(cell, error) {

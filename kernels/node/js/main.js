@@ -23,6 +23,7 @@ require('./callbacks.js').install(main);
 require('./input.js').install();
 require('./output.js').install(main, cells);
 require('./globals.js').install(main, cells);
+require('./signals.js').install(cells);
 
 const answers = require('./complete.js').make(main, cells);
 const commands = {
