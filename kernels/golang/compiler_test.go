@@ -119,6 +119,7 @@ func FuzzRewrite(f *testing.F) {
 		{"i := 0\nagain: i++\nif i < 3 { goto again }", "go println(i); go close(make(chan int)); defer print()"},
 		{"\"abc", "'\\x'"},
 		{"func f(", "}"},
+		{"type (\n\tT struct{ u *U }\n\tU = T\n)\nfunc f(T) {}", "func (t T) M() { f(t) }\nT{}.M()"},
 	} {
 		f.Add(s[0], s[1])
 	}

@@ -217,31 +217,13 @@ func (c *checked) ownMethods(s *scope) error {
 		if !ok || f.Recv == nil || len(f.Recv.List) != 1 {
 			continue
 		}
-		t := f.Recv.List[0].Type
-		for {
-			switch x := t.(type) {
-			case *ast.ParenExpr:
-				t = x.X
-				continue
-			case *ast.StarExpr:
-				t = x.X
-				continue
-			case *ast.IndexExpr:
-				t = x.X
-				continue
-			case *ast.IndexListExpr:
-				t = x.X
-				continue
-			}
-			break
-		}
-		id, ok := t.(*ast.Ident)
-		if !ok || declared[id.Name] {
+		id := baseName(f.Recv)
+		if id == nil || declared[id.Name] {
 			continue
 		}
 		if l := s.names[id.Name]; l.object != nil {
 			off, _ := c.offset(id.Pos())
-			return c.errorAt(off, fmt.Sprintf("%s is declared in an earlier cell: methods are declared in the cell of their type; declare the type again in this cell, with all its methods", id.Name))
+			return c.errorAt(off, fmt.Sprintf("%s is declared in an earlier cell, and in use: a method would not be one of the values that there are; declare the type again in this cell, with all its methods", id.Name))
 		}
 	}
 	return nil

@@ -44,8 +44,7 @@ func (c *checked) direct(cells map[*types.Package]*made) *wire.Program {
 		if !ok || strings.Contains(c.text[from:to], "\n") {
 			return nil // what fails is told with its line
 		}
-		step := wire.Step{}
-		step.Line, _ = c.line(from)
+		step := wire.Step{Line: c.place(from).line}
 		if i == len(c.body)-1 {
 			step.Show = c.shown(x)
 		}

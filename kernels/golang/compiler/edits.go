@@ -73,6 +73,6 @@ func (e *edits) make(text string, from, to int, end bool) string {
 
 // lineComment makes the compiler take what follows for a place of the cell.
 func (c *cell) lineComment(off int) string {
-	line, column := c.line(off)
-	return fmt.Sprintf("/*line %s:%d:%d*/", c.name, line, column)
+	at := c.place(off)
+	return fmt.Sprintf("/*line %s:%d:%d*/", at.name, at.line, at.column)
 }

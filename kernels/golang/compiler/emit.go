@@ -105,7 +105,7 @@ type piece struct {
 }
 
 func (p *piece) add(s segment) {
-	if gap := p.e.text[min(p.at, s.from):s.from]; p.b.Len() > 0 && strings.Contains(gap, "\n") {
+	if gap := p.e.text[min(p.at, s.from):s.from]; p.b.Len() > 0 && s.from > p.e.begin && strings.Contains(gap, "\n") {
 		p.b.WriteString(blank(gap))
 	} else {
 		p.b.WriteString(p.e.lineComment(s.from))

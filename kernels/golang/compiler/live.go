@@ -26,6 +26,9 @@ type made struct {
 	// imports are its names for packages.
 	imports map[string]string
 	dots    []string
+	// sources are its declarations, used what its statements name.
+	sources []source
+	used    map[types.Object]bool
 }
 
 // scope is what a cell sees of the cells before it.

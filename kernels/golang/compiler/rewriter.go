@@ -55,13 +55,18 @@ func (r *Rewriter) rewrite(p *parsed) (*made, *checked, string, error) {
 
 // check checks a cell.
 func (r *Rewriter) check(p *parsed) (*made, *checked, error) {
+	if q := r.again(p); q != nil {
+		p = q
+	}
 	checked, err := p.check(&r.scope, r.importer, r.language)
 	if err != nil {
 		return nil, nil, err
 	}
 	r.number++
-	return &made{number: r.number, path: PathPrefix + strconv.Itoa(r.number), pkg: checked.pkg,
-		imports: checked.importNames(), dots: checked.dots}, checked, nil
+	m := &made{number: r.number, path: PathPrefix + strconv.Itoa(r.number), pkg: checked.pkg,
+		imports: checked.importNames(), dots: checked.dots}
+	checked.remember(m)
+	return m, checked, nil
 }
 
 // Direct is Rewrite for a cell that needs no compiler; the program is nil for another.

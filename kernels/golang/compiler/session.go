@@ -208,8 +208,8 @@ func (c *checked) fromTool(e *toolError) error {
 		line, _ := strconv.Atoi(m[1])
 		column, _ := strconv.Atoi(m[2])
 		one := Error{Line: line, Column: column, Message: wire.Unmark(m[3])}
-		if line >= 1 && line <= len(c.lines) {
-			one.Source = strings.SplitN(c.text[c.lines[line-1]:], "\n", 2)[0]
+		if lines := strings.Split(c.text[c.begin:], "\n"); line >= 1 && line <= len(lines) {
+			one.Source = lines[line-1]
 		}
 		out.List = append(out.List, one)
 	}

@@ -46,6 +46,9 @@ type cell struct {
 	// quiet: the cell ends with a semicolon of the user's, and so shows no result.
 	quiet bool
 	lines []int // the offset of each line
+	// origins, if any, tell where the text is from; the cell's own begins at begin.
+	origins []origin
+	begin   int
 }
 
 // tok is a token with what the split needs of it.
