@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellard/cellard/internal/logging"
@@ -160,11 +161,17 @@ func (s *Server) readBody(c *call) ([]byte, error) {
 	if c.r.ContentLength != 0 {
 		// The size that a client claims is not allocated before it has come.
 		var err error
-		b, err = io.ReadAll(&patient{r: http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, s.o.MaxBody), c: c, d: s.o.HeaderTimeout})
+		share := &share{r: http.MaxBytesReader(c.w.ResponseWriter, c.r.Body, s.o.MaxBody), of: &s.reading, most: maxBodies * s.o.MaxBody}
+		defer share.release()
+		b, err = io.ReadAll(&patient{r: share, c: c, d: s.o.HeaderTimeout})
 		var over *http.MaxBytesError
 		switch {
 		case errors.As(err, &over):
 			return nil, tooLarge
+		case errors.Is(err, errShare):
+			c.w.Header().Set("Connection", "close")
+			return nil, api.Errorf(api.CodeBusy, "the bodies that are being read have %d bytes already", share.most).
+				WithHint("send it again when others have been read, or send fewer large bodies at once")
 		case err != nil:
 			c.w.Header().Set("Connection", "close")
 			return nil, api.Errorf(api.CodeInvalidRequest, "the body broke off after %d bytes: %v", len(b), err).
@@ -184,6 +191,33 @@ func (c *call) bodyDeadline(d time.Duration) {
 	}
 	_ = http.NewResponseController(c.w.ResponseWriter).SetReadDeadline(t)
 }
+
+// maxBodies bounds what all bodies that are being read have together, in bodies of the
+// largest size: each connection may send one.
+const maxBodies = 4
+
+// errShare tells that all bodies together are too large.
+var errShare = errors.New("too many large bodies")
+
+// share counts what is read of a body among all that are being read.
+type share struct {
+	r    io.Reader
+	of   *atomic.Int64
+	most int64
+	took int64
+}
+
+func (s *share) Read(b []byte) (int, error) {
+	n, err := s.r.Read(b)
+	s.took += int64(n)
+	if s.of.Add(int64(n)) > s.most {
+		return n, errShare
+	}
+	return n, err
+}
+
+// release takes it off the count. Once, when nothing more is read.
+func (s *share) release() { s.of.Add(-s.took) }
 
 // patient gives each read its own deadline.
 type patient struct {

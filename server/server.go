@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cellard/cellard/execution"
@@ -79,6 +80,7 @@ type Server struct {
 	http    *http.Server
 	routes  []route
 	counts  counts
+	reading atomic.Int64 // bytes of the bodies that are being read
 	started time.Time
 
 	ctx    context.Context // ends when the server is closed: what is between two accepts
