@@ -201,7 +201,7 @@ func (k *Kernel) setup(r *running, pipes map[int]uint64, stdin string, g given) 
 		// force, which nobody takes back.
 		fmt.Fprintf(&b, " 1>%s 2>%s", procPath(r.ends[0]), procPath(r.ends[1]))
 	}
-	b.WriteString(`; \builtin trap '\builtin exit 130' USR2; `)
+	b.WriteString(`; \builtin trap '` + stopTrap + `' USR2; `)
 	if stdin == os.DevNull {
 		b.WriteString("__cellard_in=; ")
 	} else {

@@ -32,11 +32,16 @@ const loopText = `while \builtin :; do while {
   \builtin source @setup
 do __cellard_return; \builtin source @code; done; done`
 
-// exitText is the EXIT trap: a copy of the shell goes on. That it comes is told before
-// it is there, so that an interrupt can't take it for the cell's.
+// stopTrap is the trap of the signal that stops a cell, and exitTrap that of EXIT. set -x
+// shows neither: the first keeps the flags for the second.
+const (
+	stopTrap = `{ __cellard_i=$-; \builtin set +xv; } 2>/dev/null; \builtin exit 130`
+	exitTrap = `{ __cellard_s=$? __cellard_f=${__cellard_i:-$-} __cellard_i=; \builtin set +euxv; } 2>/dev/null; \builtin eval "$__cellard_exit"`
+)
+
+// exitText is the rest of the EXIT trap: a copy of the shell goes on. That it comes is told
+// before it is there, so that an interrupt can't take it for the cell's.
 const exitText = `{
-  __cellard_s=$? __cellard_f=$-
-  \builtin set +euxv
   \builtin printf '\1X %s\n' "$BASHPID"
   \builtin eval "$__cellard_undo"
   __cellard_undo=
@@ -59,8 +64,8 @@ IFS= \builtin read -r __cellard_do <@copy || \builtin exit
 const beginText = `\builtin set +m
 case $__cellard_f in *m*) \builtin set -m;; esac
 __cellard_pid=$BASHPID __cellard_atexit= __cellard_x=$__cellard_s __cellard_xf=$__cellard_f
-\builtin trap '\builtin eval "$__cellard_exit"' EXIT
-\builtin trap '\builtin exit 130' USR2
+\builtin trap '` + exitTrap + `' EXIT
+\builtin trap '` + stopTrap + `' USR2
 [[ ${FUNCNAME-source} != source ]] && \builtin set -- "${__cellard_args[@]}"
 { \builtin set -x; \builtin :; \builtin set +x; } 2>@status
 \builtin printf '\1T %s\n' "$BASHPID" >@status
@@ -133,7 +138,7 @@ func (p paths) in(text string) string {
 func (p paths) script() string {
 	var b strings.Builder
 	b.WriteString("\\builtin shopt -s expand_aliases; PS4=$'\\x1e '\n")
-	b.WriteString("__cellard_n=0 __cellard_s=0 __cellard_f= __cellard_undo= __cellard_bad= __cellard_in= __cellard_atexit= __cellard_args=() __cellard_r=()\n")
+	b.WriteString("__cellard_n=0 __cellard_s=0 __cellard_f= __cellard_undo= __cellard_bad= __cellard_in= __cellard_i= __cellard_atexit= __cellard_args=() __cellard_r=()\n")
 	for _, v := range []struct{ name, text string }{{"loop", loopText}, {"exit", exitText}, {"copy", copyText}, {"begin", beginText}} {
 		fmt.Fprintf(&b, "\\builtin readonly __cellard_%s=%s\n", v.name, quote(p.in(v.text)))
 	}

@@ -41,6 +41,7 @@ func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 		main, handing := s.main, s.handing != 0
 		took := s.took
 		_, gone := s.dead[main]
+		dying := len(s.dying)
 		if since >= stopShell {
 			for pid := range s.dying { // its EXIT trap doesn't end
 				_ = unix.Kill(pid, unix.SIGKILL)
@@ -49,7 +50,7 @@ func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 		s.mu.Unlock()
 		if !handing && !gone {
 			switch {
-			case since >= stopShell:
+			case since >= stopShell && dying == 0:
 				k.killShell(main)
 			case took != first: // its copy has nothing to do but to tell of the end
 			case !asked:
