@@ -144,9 +144,9 @@ func arguments(o *Options, archive string) ([]string, error) {
 		// small. Half of the memory (of the cgroup, where there is one) is the heap's at most.
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms16m", "-XX:MaxRAMPercentage=50",
 		// No files left behind, and none in a user's directory: /tmp/hsperfdata, hs_err_pid.log,
-		// of whose text the first part comes on stderr too. (That core dumps are off is
+		// of whose text the first part comes on stderr too, replay_pid.log of the compiler. (That core dumps are off is
 		// done by a limit: by a flag, a crash would end in an exit code.)
-		"-XX:-UsePerfData", "-XX:ErrorFile=/dev/null", "-XX:+DisplayVMOutputToStderr",
+		"-XX:-UsePerfData", "-XX:ErrorFile=/dev/null", "-XX:-DumpReplayDataOnError", "-XX:+DisplayVMOutputToStderr",
 		"-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr",
 		"-Dfile.encoding=UTF-8", "-Djava.awt.headless=true",
 		// System.console() is null, as it has always been where there is no terminal.

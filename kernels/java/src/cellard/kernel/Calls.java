@@ -29,6 +29,20 @@ final class Calls {
      * takes. Null: none came.
      */
     Answer ask(char type, Fields fields, long timeout) throws IOException, InterruptedException {
+        return ask(type, fields, timeout, true);
+    }
+
+    /** Asks for the kernel itself: a cell that interrupts the kernel's threads keeps nothing from it. */
+    Answer insist(char type, Fields fields, long timeout) throws IOException {
+        try {
+            return ask(type, fields, timeout, false);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e); // they are let pass
+        }
+    }
+
+    private Answer ask(char type, Fields fields, long timeout, boolean interruptible)
+            throws IOException, InterruptedException {
         Answer answer = new Answer();
         long id;
         synchronized (waiting) {
@@ -46,7 +60,13 @@ final class Calls {
                     if (timeout != 0 && left <= 0) {
                         return null;
                     }
-                    waiting.wait(left);
+                    try {
+                        waiting.wait(left);
+                    } catch (InterruptedException e) {
+                        if (interruptible) {
+                            throw e;
+                        }
+                    }
                 }
             }
             return answer;

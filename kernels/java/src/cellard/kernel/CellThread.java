@@ -20,8 +20,11 @@ final class CellThread extends Thread {
     private volatile boolean left;
     private final SynchronousQueue<Task> tasks = new SynchronousQueue<>();
 
+    /** A group of its own: a cell that interrupts or ends its group's means its own threads. */
+    private static final ThreadGroup GROUP = new ThreadGroup("cells");
+
     CellThread(ClassLoader loader) {
-        super(null, null, "main", STACK);
+        super(GROUP, null, "main", STACK);
         setContextClassLoader(loader);
         setDaemon(true);
         start();
@@ -47,10 +50,16 @@ final class CellThread extends Thread {
      */
     Object run(Cell cell, Callable<Object> work) throws Throwable {
         Task task = new Task(cell, work);
-        tasks.put(task);
+        while (!give(task)) {
+            // interrupted, by a cell that looks for threads: nobody else does that here
+        }
         synchronized (this) {
             while (!task.done && !left) {
-                wait();
+                try {
+                    wait();
+                } catch (InterruptedException e) {
+                    // as above
+                }
             }
         }
         if (!task.done) {
@@ -60,6 +69,15 @@ final class CellThread extends Thread {
             throw task.error;
         }
         return task.value;
+    }
+
+    private boolean give(Task task) {
+        try {
+            tasks.put(task);
+            return true;
+        } catch (InterruptedException e) {
+            return false;
+        }
     }
 
     /** Gives up on the thread: run returns, and the thread ends when it can. */

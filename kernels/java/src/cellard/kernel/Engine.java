@@ -2,7 +2,11 @@ package cellard.kernel;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.Arrays;
 import java.util.Map;
+import java.util.Objects;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import jdk.jshell.execution.DirectExecutionControl;
 import jdk.jshell.spi.ExecutionControl;
 import jdk.jshell.spi.ExecutionControlProvider;
@@ -98,18 +102,25 @@ final class Engine extends DirectExecutionControl {
         if (e instanceof SPIResolutionException) {
             out = new ResolutionException(((SPIResolutionException) e).id(), e.getStackTrace());
         } else {
-            String message;
-            try {
-                message = e.getMessage();
-            } catch (Throwable own) { // the user's own method
-                message = "(getMessage threw " + own.getClass().getName() + ")";
-            }
-            out = new UserException(message, e.getClass().getName(), e.getStackTrace());
+            String message = ask(e::getMessage, own -> "(getMessage threw " + own.getClass().getName() + ")");
+            StackTraceElement[] stack = ask(e::getStackTrace, own -> null);
+            boolean whole = stack != null && Arrays.stream(stack).allMatch(Objects::nonNull);
+            out = new UserException(message, e.getClass().getName(), whole ? stack : new StackTraceElement[0]);
         }
-        if (e.getCause() != null && e.getCause() != e && depth < CAUSES) {
-            out.initCause(exception(e.getCause(), depth + 1));
+        Throwable cause = ask(e::getCause, own -> null);
+        if (cause != null && cause != e && depth < CAUSES) {
+            out.initCause(exception(cause, depth + 1));
         }
         return out;
+    }
+
+    /** What a method of an exception's returns, which may be the user's own. */
+    private static <T> T ask(Supplier<T> method, Function<Throwable, T> otherwise) {
+        try {
+            return method.get();
+        } catch (Throwable own) {
+            return otherwise.apply(own);
+        }
     }
 
     /** JShell asks for a variable's value to tell it; nobody reads it here. */

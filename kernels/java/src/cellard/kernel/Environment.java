@@ -43,7 +43,7 @@ final class Environment {
                 variables(env);
             }
             return null;
-        } catch (ReflectiveOperationException | RuntimeException | IOException | InterruptedException e) {
+        } catch (ReflectiveOperationException | RuntimeException | IOException e) {
             restore();
             return "this Java (" + System.getProperty("java.version") + ") does not let a cell have env or cwd of its own: " + e;
         }
@@ -90,7 +90,7 @@ final class Environment {
      * which else lets the child inherit the process's. The debugger's interface
      * replaces the method, once, and only in a session that needs it.
      */
-    private void children() throws IOException, InterruptedException {
+    private void children() throws IOException {
         if (patched) {
             return;
         }
@@ -126,7 +126,7 @@ final class Environment {
             throw new IOException("ProcessBuilder is not as expected");
         }
         new ProcessBuilder(); // it must be loaded before it can be replaced
-        Calls.Answer answer = calls.ask('P', frame -> frame.text("Ljava/lang/ProcessBuilder;").raw(changed), 10_000);
+        Calls.Answer answer = calls.insist('P', frame -> frame.text("Ljava/lang/ProcessBuilder;").raw(changed), 10_000);
         if (answer == null || !answer.ok) {
             throw new IOException(answer == null ? "the debugger's interface does not answer" : answer.value);
         }

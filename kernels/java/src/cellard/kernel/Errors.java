@@ -20,6 +20,8 @@ final class Errors {
     /** The most frames of one exception that are told: a stack overflow has a thousand. */
     private static final int FRAMES = 50;
     private static final int CAUSES = 10;
+    /** The most characters of a message. */
+    private static final int TEXT = 64 << 10;
 
     private final JShell shell;
     private final Map<String, Session.Origin> origins;
@@ -35,10 +37,15 @@ final class Errors {
         final List<String> trace;
 
         Failure(String name, String value, List<String> trace) {
-            this.name = name;
-            this.value = value;
-            this.trace = trace;
+            this.name = cut(name);
+            this.value = cut(value);
+            this.trace = trace.stream().map(Errors::cut).collect(Collectors.toList());
         }
+    }
+
+    private static String cut(String text) {
+        return text == null || text.length() <= TEXT ? text
+                : text.substring(0, TEXT) + "… (" + text.length() + " characters in all)";
     }
 
     static Failure compile(String message) {
@@ -129,7 +136,7 @@ final class Errors {
             String message = message(d);
             long position = d.getPosition();
             if (position >= 0) {
-                int at = (int) Math.max(0, Math.min(position + piece.offset, code.length()));
+                int at = Math.max(0, Math.min(piece.place((int) position), code.length()));
                 int start = code.lastIndexOf('\n', at - 1) + 1;
                 int end = code.indexOf('\n', at);
                 String line = code.substring(start, end < 0 ? code.length() : end);

@@ -3,6 +3,8 @@ package cellard.kernel;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintStream;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,6 +17,9 @@ public final class Main {
     private final Output output;
     private final LinkedBlockingQueue<Request> requests = new LinkedBlockingQueue<>();
     private volatile Cell latest;
+    private PrintStream out;
+    private PrintStream err;
+    private InputStream in;
 
     private interface Request {
         void run() throws IOException;
@@ -36,11 +41,13 @@ public final class Main {
         new Main(wire).run();
     }
 
-    private void run() throws IOException, InterruptedException {
+    private void run() throws IOException {
         Thread.currentThread().setName("cellard session");
-        System.setOut(output.stream('o'));
-        System.setErr(output.stream('e'));
-        System.setIn(new Input(calls, output));
+        out = output.stream('o');
+        err = output.stream('e');
+        in = new Input(calls, output);
+        System.setIn(in);
+        putStreams();
         Thread.setDefaultUncaughtExceptionHandler((thread, e) -> {
             if (!(e instanceof StopCell)) {
                 System.err.print("Exception in thread \"" + thread.getName() + "\" ");
@@ -58,12 +65,31 @@ public final class Main {
         // Only now: what the start takes is not a cell's time.
         wire.send(new Wire.Builder('V').text(System.getProperty("java.version")).text(System.getProperty("java.vm.name")));
         while (true) {
-            Request request = requests.take();
             try {
+                Request request = requests.take();
+                Thread.interrupted();
                 request.run();
+            } catch (InterruptedException e) {
+                // a cell's doing, which looks for threads
             } catch (Throwable e) { // the other end is gone, or there is no memory for an answer
                 halt(e);
             }
+        }
+    }
+
+    /**
+     * Puts the streams where cells find them, also where one has put its own: what the
+     * next prints is not to go there. Input that a cell has made may be read by the next.
+     */
+    private void putStreams() {
+        if (System.out != out) {
+            System.setOut(out);
+        }
+        if (System.err != err) {
+            System.setErr(err);
+        }
+        if (System.in == null) {
+            System.setIn(in);
         }
     }
 
@@ -160,6 +186,7 @@ public final class Main {
                 failure = cell.dead ? null : session.execute(cell, code);
             } finally {
                 environment.restore();
+                putStreams();
                 output.runs(null);
             }
         }

@@ -21,7 +21,13 @@ final class Output {
     }
 
     PrintStream stream(char type) {
-        return new PrintStream(new Stream(type), false, StandardCharsets.UTF_8);
+        return new PrintStream(new Stream(type), false, StandardCharsets.UTF_8) {
+            /** A writer around System.out that is closed would close it for all cells. */
+            @Override
+            public void close() {
+                flush();
+            }
+        };
     }
 
     private Cell cell() {
@@ -34,6 +40,7 @@ final class Output {
 
     private final class Stream extends OutputStream {
         private final char type;
+        private final Traces traces = new Traces();
 
         Stream(char type) {
             this.type = type;
@@ -52,6 +59,12 @@ final class Output {
             }
             if (cell.dead) {
                 throw StopCell.INSTANCE;
+            }
+            byte[] plain = traces.plain(bytes, offset, length);
+            if (plain != null) {
+                bytes = plain;
+                offset = 0;
+                length = plain.length;
             }
             wire.print(type, cell.id, bytes, offset, length);
         }

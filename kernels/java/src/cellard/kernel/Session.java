@@ -94,7 +94,11 @@ final class Session {
             failure = Errors.exit(cell.exit);
         }
         if (failure == null && !cell.dead && shown != null) {
-            output.result(cell, shown);
+            try {
+                output.result(cell, shown);
+            } catch (IllegalArgumentException e) { // it is too large
+                failure = new Errors.Failure(e.getClass().getName(), e.getMessage(), List.of());
+            }
         }
         this.cell = null;
         this.shown = null;

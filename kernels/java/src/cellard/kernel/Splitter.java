@@ -20,15 +20,33 @@ final class Splitter {
         final boolean statement;
         /** The syntax may be such that it can't be run. */
         final boolean broken;
+        /** Where the cell has not what the source has: OPEN before a record's constructor. */
+        private final List<Integer> opened;
 
         Piece(String source, int offset, boolean block, boolean statement, boolean broken) {
-            this.source = source;
+            this.opened = block || statement || broken ? List.of() : Statements.constructors(source);
+            StringBuilder open = new StringBuilder(source);
+            for (int i = opened.size() - 1; i >= 0; i--) {
+                open.insert(opened.get(i), OPEN);
+            }
+            this.source = open.toString();
             this.offset = offset;
             this.block = block;
             this.statement = statement;
             this.broken = broken;
         }
+
+        /** The place in the cell of a place in the source. */
+        int place(int at) {
+            int more = 0;
+            for (int from : opened) {
+                more += Math.max(0, Math.min(OPEN.length(), at - more - from));
+            }
+            return at - more + offset;
+        }
     }
+
+    private static final String OPEN = "public ";
 
     private Splitter() {}
 

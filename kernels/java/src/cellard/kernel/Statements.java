@@ -1,5 +1,7 @@
 package cellard.kernel;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Set;
 
 /**
@@ -10,6 +12,8 @@ import java.util.Set;
 final class Statements {
     private static final Set<String> WORDS = Set.of(
             "if", "for", "while", "do", "try", "throw", "return", "break", "continue", "assert", "this", "super");
+
+    private static final Set<String> MODIFIERS = Set.of("public", "protected", "private", "static", "final", "strictfp");
 
     private final String s;
     private int at;
@@ -74,6 +78,81 @@ final class Statements {
         Statements s = new Statements(source + "*/;");
         s.skip();
         return s.peek() == ';' && !new Statements(source + ";").skipsTo(';');
+    }
+
+    /**
+     * Where a declaration of a record names its own constructors without a modifier. JShell
+     * makes what a cell declares public, and then a canonical constructor must be, too.
+     */
+    static List<Integer> constructors(String source) {
+        Statements s = new Statements(source);
+        List<Integer> found = new ArrayList<>();
+        String word;
+        do {
+            s.skip();
+            while (s.peek() == '@') {
+                s.annotation();
+                s.skip();
+            }
+            word = s.word();
+        } while (MODIFIERS.contains(word));
+        s.skip();
+        String name = word.equals("record") ? s.word() : "";
+        if (name.isEmpty()) {
+            return found;
+        }
+        int depth = 0;
+        boolean first = false; // of a member
+        while (true) {
+            s.skip();
+            char c = s.peek();
+            if (c == 0) {
+                return found;
+            } else if (c == '"' || c == '\'') {
+                s.at = s.literal(s.at);
+            } else if (c == '@') {
+                s.annotation();
+            } else if (Character.isJavaIdentifierStart(c)) {
+                int from = s.at;
+                boolean own = s.word().equals(name) && first && depth == 1;
+                s.skip();
+                if (own && (s.peek() == '{' || s.peek() == '(')) {
+                    found.add(from);
+                }
+                first = false;
+            } else {
+                s.at++;
+                depth += c == '{' || c == '(' ? 1 : c == '}' || c == ')' ? -1 : 0;
+                first = depth == 1 && (c == '{' || c == '}' || c == ';');
+                if (depth == 0 && c == '}') {
+                    return found;
+                }
+            }
+        }
+    }
+
+    private void annotation() {
+        at++;
+        skip();
+        word();
+        while (peek() == '.') {
+            at++;
+            word();
+        }
+        int from = at;
+        skip();
+        if (peek() != '(') {
+            at = from;
+            return;
+        }
+        for (int depth = 0; at < s.length(); skip()) {
+            char c = s.charAt(at);
+            at = c == '"' || c == '\'' ? literal(at) : at + 1;
+            depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+            if (depth == 0) {
+                return;
+            }
+        }
     }
 
     private boolean skipsTo(char c) {

@@ -2,6 +2,7 @@ package cellard.kernel;
 
 import java.util.ArrayDeque;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Queue;
 import java.util.Set;
@@ -19,6 +20,8 @@ final class Stopper implements Runnable {
     private static final long GIVE_UP = 3000;
     /** From when on even what is loading a class is stopped. */
     private static final long HARD = 1000;
+    /** How many threads are stopped from outside at once: each takes some calls. */
+    private static final int AT_ONCE = 100;
 
     /** The cell that is being stopped; read where work has no sign of whose it is. */
     static volatile Cell stopping;
@@ -131,15 +134,29 @@ final class Stopper implements Runnable {
                 thread.interrupt();
             }
             if (since >= HELP && !threads.isEmpty()) {
-                stuck = threads.toArray(new Thread[0]);
+                stuck = some(threads, round);
                 boolean hard = since > HARD;
                 int tid = session.works(cell) ? session.nativeThread() : 0;
-                calls.ask('K', frame -> frame.flag(hard).small(tid), 2000);
+                calls.insist('K', frame -> frame.flag(hard).small(tid), 2000);
                 stuck = null;
             }
             // Looking at stacks stops the whole machine, and a deep one takes a while.
-            Thread.sleep(Math.min(100, 2 + round * round));
+            try {
+                Thread.sleep(Math.min(100, 2 + round * round));
+            } catch (InterruptedException e) {
+                // a cell's doing: it only makes this quicker
+            }
         }
+    }
+
+    /** As many threads as can be looked at in a moment, others each time; the cells' own first. */
+    private static Thread[] some(List<Thread> threads, int round) {
+        if (threads.size() > AT_ONCE) {
+            Collections.rotate(threads, -(round * AT_ONCE % threads.size()));
+            threads.sort(Comparator.comparing(thread -> !(thread instanceof CellThread)));
+            threads = threads.subList(0, AT_ONCE);
+        }
+        return threads.toArray(new Thread[0]);
     }
 
     private void settle() {

@@ -34,6 +34,12 @@ final class Threads {
         }
     }
 
+    /** The cell that a class of JShell's came with, as errors name it. */
+    static String place(String name) {
+        Cell cell = CLASSES.get(name);
+        return cell == null ? "cell" : "In[" + cell.count + "]";
+    }
+
     private static String outer(String name) {
         // REPL.$JShell$12$Inner: the third dollar begins the nested class.
         int at = name.indexOf('$', name.indexOf('$', REPL.length() + 1) + 1);

@@ -107,7 +107,10 @@ final class Values {
         } else if (value instanceof Map && isLarge(((Map<?, ?>) value).size(), value)) {
             many(out, ((Map<?, ?>) value).entrySet().iterator(), ((Map<?, ?>) value).size(), '{', '}', depth);
         } else {
-            String text = String.valueOf(value);
+            String text = value.toString();
+            if (text == null) { // the user's own
+                text = "null";
+            }
             // What Object.toString says names the class as JShell does.
             cut(out, text.startsWith("REPL.") ? Errors.plain(text) : text);
         }
