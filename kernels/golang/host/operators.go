@@ -242,7 +242,7 @@ func (b *builder) shift(n *wire.Node, want reflect.Type) value {
 		if by == unsigned {
 			count = w.Uint()
 		} else if count = uint64(w.Int()); w.Int() < 0 {
-			sink = 1 << w.Int() // panics as any shift does
+			needed(1 << w.Int()) // panics as any shift does
 		}
 		switch {
 		case k == signed && left:
@@ -365,21 +365,21 @@ func (b *builder) index(n *wire.Node) value {
 		// What is out of range panics here, in the runtime's words.
 		within := make([]struct{}, v.Len())
 		if by == signed {
-			nothing = within[i.Int()]
+			needed(within[i.Int()])
 			return v.Index(int(i.Int()))
 		}
-		nothing = within[i.Uint()]
+		needed(within[i.Uint()])
 		return v.Index(int(i.Uint()))
 	}}
 }
 
-// What is written to these is never read: it keeps the compiler from leaving out what
-// is there to panic.
-var (
-	sink    int
-	nothing struct{}
-	nobody  *int
-)
+// needed keeps the compiler from leaving out what is there to panic.
+//
+//go:noinline
+func needed[T any](T) {}
 
 // nilDereference panics as the use of a nil pointer does.
-func nilDereference() { sink = *nobody }
+func nilDereference() { needed(*nobody) }
+
+// nobody is nil.
+var nobody *int
