@@ -3,6 +3,7 @@ module github.com/cellard/cellard
 go 1.24.0
 
 require (
+	github.com/coreos/go-systemd/v22 v22.6.0
 	github.com/evanw/esbuild v0.28.2
 	github.com/go-zeromq/zmq4 v0.17.0
 	github.com/google/shlex v0.0.0-20191202100458-e7afc7fbc510

@@ -20,12 +20,19 @@ func listenTCP(address string, o ListenOptions) (*Listener, error) {
 	if host != "" && err != nil {
 		return nil, fmt.Errorf("%q is no IP address", host)
 	}
-	if !o.TCPAny && !ip.IsLoopback() {
-		return nil, fmt.Errorf("%q is no loopback address: anyone who reaches it could try tokens, and they go over it in clear; --tcp-any allows it", host)
+	if err := mayListen(ip, host, o); err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return nil, err
 	}
 	return &Listener{Listener: l, address: "tcp://" + l.Addr().String(), token: true}, nil
+}
+
+func mayListen(ip netip.Addr, host string, o ListenOptions) error {
+	if o.TCPAny || ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%q is no loopback address: anyone who reaches it could try tokens, and they go over it in clear; --tcp-any allows it", host)
 }

@@ -48,8 +48,13 @@ func listenUnix(path string, o ListenOptions) (*Listener, error) {
 		ul.Close()
 		return nil, err
 	}
+	return &Listener{Listener: ul, address: "unix://" + path, check: unixCheck(o)}, nil
+}
+
+// unixCheck refuses peers by the uid that the kernel tells of them.
+func unixCheck(o ListenOptions) func(net.Conn) error {
 	allowed := append([]int{os.Geteuid(), 0}, o.AllowUIDs...)
-	check := func(c net.Conn) error {
+	return func(c net.Conn) error {
 		uid, err := peerUID(c)
 		if err != nil {
 			return fmt.Errorf("the peer's uid is not known: %w", err)
@@ -59,7 +64,6 @@ func listenUnix(path string, o ListenOptions) (*Listener, error) {
 		}
 		return nil
 	}
-	return &Listener{Listener: ul, address: "unix://" + path, check: check}, nil
 }
 
 // unixListener removes its socket when it is closed, but not another's that has

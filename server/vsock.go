@@ -43,7 +43,12 @@ func listenVsock(address string, o ListenOptions) (*Listener, error) {
 	case err != nil:
 		return nil, err
 	}
-	check := func(c net.Conn) error {
+	return &Listener{Listener: l, address: "vsock://:" + text, check: vsockCheck(o)}, nil
+}
+
+// vsockCheck refuses peers by their CID.
+func vsockCheck(o ListenOptions) func(net.Conn) error {
+	return func(c net.Conn) error {
 		a, ok := c.RemoteAddr().(*vsock.Addr)
 		if !ok {
 			return fmt.Errorf("the peer's CID is not known")
@@ -53,7 +58,6 @@ func listenVsock(address string, o ListenOptions) (*Listener, error) {
 		}
 		return nil
 	}
-	return &Listener{Listener: l, address: "vsock://:" + text, check: check}, nil
 }
 
 // VsockGuest reports whether this machine is a guest that its host can reach by

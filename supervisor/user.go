@@ -193,7 +193,8 @@ func (m *Manager) environ(launch []string, context map[string]string, mark strin
 // agentsOwn tells the variables that no cell may see: the agent's settings, its token
 // among them, and what systemd hands to it.
 func agentsOwn(v string) bool {
-	for _, p := range []string{"CELLARD_", "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_FDNAMES=", "NOTIFY_SOCKET=", "XDG_RUNTIME_DIR="} {
+	for _, p := range []string{"CELLARD_", "LISTEN_FDS=", "LISTEN_PID=", "LISTEN_PIDFDID=", "LISTEN_FDNAMES=", "NOTIFY_SOCKET=",
+		"WATCHDOG_USEC=", "WATCHDOG_PID=", "CREDENTIALS_DIRECTORY=", "XDG_RUNTIME_DIR="} {
 		if strings.HasPrefix(v, p) && (p != "XDG_RUNTIME_DIR=" || os.Getuid() == 0) {
 			return true
 		}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
+
 	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/server"
 	"github.com/cellard/cellard/supervisor"
@@ -27,7 +29,10 @@ Usage: cellard serve [flags]
 
 Addresses: vsock://:52, unix:///run/cellard.sock, tcp://127.0.0.1:7520. TCP asks for a
 bearer token: the one in --token-file, or in CELLARD_TOKEN, or a new one, which is
-written to token-PORT in the runtime directory, and removed at the end.`
+written to token-PORT in the runtime directory, and removed at the end.
+
+Under systemd it serves on the sockets of its socket unit, if there are any, in place of
+the default, and tells when it is ready, stops and lives (Type=notify, WatchdogSec=).`
 
 // memoryLimit is from where on the collector works harder: what large requests leave is
 // given back soon, not minutes later.
@@ -42,6 +47,7 @@ const (
 
 // serve is cellard serve.
 func serve(args []string) int {
+	files := handedOver()
 	fs := newFlags("serve")
 	agent := newAgentFlags(fs, slog.LevelInfo)
 	var (
@@ -97,7 +103,7 @@ func serve(args []string) int {
 	}
 	o.Manager, o.Version, o.Logger = m, versionString(), log
 	code := 0
-	listeners, err := listenAll(addresses, lo, log)
+	listeners, err := listenAll(addresses, files, lo, log)
 	var token bearer
 	if err == nil {
 		token, err = tokenFor(listeners, tokenFile, agent.runtimeDir, log)
@@ -127,6 +133,9 @@ func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Liste
 		log.Info("serving", "address", l.String(), "token", l.NeedsToken())
 		go func() { failed <- s.Serve(l) }()
 	}
+	stopWatchdog := watchdog(m, log)
+	defer stopWatchdog()
+	notify(log, daemon.SdNotifyReady, "STATUS=serving")
 	code := 0
 	select {
 	case sig := <-stop:
@@ -135,6 +144,7 @@ func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Liste
 		log.Error("a listener failed", "error", err.Error())
 		code = 1
 	}
+	notify(log, daemon.SdNotifyStopping, "STATUS=stopping")
 	token.forget(log)
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -163,14 +173,18 @@ func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Liste
 	return code
 }
 
-// listenAll opens the listeners. Those that were not asked for may fail, as long as
-// there is one.
-func listenAll(addresses []string, o server.ListenOptions, log *slog.Logger) ([]*server.Listener, error) {
-	asked := len(addresses) > 0
+// listenAll opens the listeners: what systemd has handed over, and the addresses that
+// were asked for. With neither those of the default are tried, of which some may fail as
+// long as there is one.
+func listenAll(addresses []string, files []*os.File, o server.ListenOptions, log *slog.Logger) ([]*server.Listener, error) {
+	all, err := listenHandedOver(files, o)
+	if err != nil {
+		return all, err
+	}
+	asked := len(addresses) > 0 || len(files) > 0
 	if !asked {
 		addresses = defaultAddresses(server.VsockGuest())
 	}
-	var all []*server.Listener
 	var errs []error
 	for _, a := range addresses {
 		l, err := server.Listen(a, o)

@@ -84,6 +84,9 @@ type config struct {
 	runtime   string
 	socket    string
 	args, env []string
+	// command, if set, makes the command that starts the agent, which is then given no
+	// --listen; socket is what it is to serve on.
+	command func(binary string, args ...string) *exec.Cmd
 }
 
 // agent is a running agent.
@@ -143,8 +146,12 @@ func launch(t *testing.T, o config) *agent {
 	a.client.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", a.socket)
 	}}
-	a.c = exec.Command(binary, append([]string{"serve", "--listen", "unix://" + o.socket, "--workspace", o.workspace,
-		"--runtime-dir", o.runtime, "--python", o.python}, o.args...)...)
+	args := append([]string{"--workspace", o.workspace, "--runtime-dir", o.runtime, "--python", o.python}, o.args...)
+	if o.command != nil {
+		a.c = o.command(binary, args...)
+	} else {
+		a.c = exec.Command(binary, append([]string{"serve", "--listen", "unix://" + o.socket}, args...)...)
+	}
 	a.c.Env = append(os.Environ(), o.env...)
 	a.c.Stderr = a.log
 	if err := a.c.Start(); err != nil {
