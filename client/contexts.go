@@ -77,6 +77,12 @@ func (c *Client) Variables(ctx context.Context, id string) (list api.VariableLis
 	return list, err
 }
 
+// Notebook is what a context has run so far as a Jupyter notebook (nbformat 4.5): JSON to
+// write to a file.
+func (c *Client) Notebook(ctx context.Context, id string) (json.RawMessage, error) {
+	return c.fetch(ctx, request{method: "GET", path: contextPath(id) + "/notebook", again: true, timeout: c.o.AnswerTimeout})
+}
+
 // Completion is a kernel's complete_reply. CursorStart and CursorEnd are the part of the
 // code that a match stands in for, in Unicode code points.
 type Completion struct {

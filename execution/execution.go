@@ -137,6 +137,19 @@ func (e *Execution) Busy(at time.Time) {
 	e.mu.Lock()
 	e.began = at
 	e.mu.Unlock()
+	e.Time(func(t *api.Timing) { t.Busy = &at })
+}
+
+// Time notes when the kernel said something of the cell.
+func (e *Execution) Time(note func(*api.Timing)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := api.Timing{} // who has the old one may be reading it
+	if e.out.Timing != nil {
+		t = *e.out.Timing
+	}
+	note(&t)
+	e.out.Timing = &t
 }
 
 // Count sets the kernel's own execution count, once it has told it.
@@ -262,7 +275,24 @@ func (e *Execution) Snapshot() (api.Execution, *api.Error) {
 	return e.snapshot(), nil
 }
 
+// Outcome is the Execution as it is now, without its streams and results.
+func (e *Execution) Outcome() api.Execution {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.outcome()
+}
+
 func (e *Execution) snapshot() api.Execution {
+	x := e.outcome()
+	x.Stdout, x.Stderr = e.streams[0].String(), e.streams[1].String()
+	x.Results = make([]api.Result, len(e.results))
+	for i, r := range e.results {
+		x.Results[i] = r.Result
+	}
+	return x
+}
+
+func (e *Execution) outcome() api.Execution {
 	x := e.out
 	if e.ended.IsZero() && e.began.IsZero() {
 		x.QueuedMs = time.Since(e.created).Milliseconds()
@@ -270,16 +300,11 @@ func (e *Execution) snapshot() api.Execution {
 	if e.ended.IsZero() && !e.began.IsZero() {
 		x.DurationMs = time.Since(e.began).Milliseconds()
 	}
-	x.Stdout, x.Stderr = e.streams[0].String(), e.streams[1].String()
 	x.Overflow = []api.Overflow{}
 	for _, s := range e.streams {
 		if s.info != nil {
 			x.Overflow = append(x.Overflow, *s.info)
 		}
-	}
-	x.Results = make([]api.Result, len(e.results))
-	for i, r := range e.results {
-		x.Results[i] = r.Result
 	}
 	return x
 }

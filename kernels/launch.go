@@ -16,6 +16,8 @@ type Launch struct {
 	// file.
 	Language   string
 	KernelName string
+	// DisplayName is the kernel's name for people.
+	DisplayName string
 	// Argv is the command line. {connection_file} in it stands for the connection
 	// file, {dir} for the kernel's private directory.
 	Argv []string
@@ -64,6 +66,7 @@ func specLaunch(language string, spec *Spec, env []string) *Launch {
 	launch := &Launch{
 		Language:      language,
 		KernelName:    spec.Name,
+		DisplayName:   spec.DisplayName,
 		Argv:          argv,
 		InterruptMode: spec.InterruptMode,
 		Transport:     "tcp",

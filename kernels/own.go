@@ -101,6 +101,7 @@ func (c *Catalogue) ownLaunch(language, interpreter string) (*Launch, error) {
 	return &Launch{
 		Language:      language,
 		KernelName:    language,
+		DisplayName:   displayName(language),
 		Argv:          []string{path, "kernel", language, "-f", "{connection_file}", "--interpreter", interpreter},
 		Program:       program,
 		Env:           c.settings,
@@ -109,6 +110,17 @@ func (c *Catalogue) ownLaunch(language, interpreter string) (*Launch, error) {
 		CellEnv:       true,
 		Own:           true,
 	}, nil
+}
+
+// displayName is what "cellard kernel install" calls a kernel of our own, too.
+func displayName(language string) string {
+	switch language {
+	case node.JavaScript:
+		return "JavaScript (cellard)"
+	case node.TypeScript:
+		return "TypeScript (cellard)"
+	}
+	return strings.ToUpper(language[:1]) + language[1:] + " (cellard)"
 }
 
 // executable is the program that runs kernels of our own. The cells' user must be able

@@ -24,6 +24,7 @@ func pythonRunner(o Options, settings []string) runner {
 				launch: &Launch{
 					Language:      "python",
 					KernelName:    "python3",
+					DisplayName:   "Python 3 (ipykernel)",
 					Argv:          python.Argv(interpreter.Argv),
 					Env:           settings,
 					Files:         python.Files(),

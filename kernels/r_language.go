@@ -22,6 +22,7 @@ func rRunner(o Options, settings []string) runner {
 				launch: &Launch{
 					Language:      "r",
 					KernelName:    "ir",
+					DisplayName:   "R",
 					Argv:          r.Argv(program.Program),
 					Env:           append(r.Env(o.Env), settings...),
 					Files:         r.Files(),

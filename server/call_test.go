@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -104,6 +105,17 @@ func (m *contextManager) Ask(_ context.Context, id, msgType string, r api.Comple
 func (m *contextManager) Variables(_ context.Context, id string) (api.VariableList, error) {
 	return api.VariableList{Data: []api.Variable{{Name: "x", Type: "int", Preview: "1"}}, Total: 1, Generation: 2}, m.note("variables %s", id)
 }
+func (m *contextManager) Notebook(_ context.Context, id string) (*os.File, error) {
+	if err := m.note("notebook %s", id); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(m.dir, "")
+	if err == nil {
+		_, err = f.WriteString(`{"cells": []}`)
+		_, _ = f.Seek(0, io.SeekStart)
+	}
+	return f, err
+}
 func (m *contextManager) Languages(context.Context) []api.Language {
 	return []api.Language{{Name: "python", State: api.LanguageReady}}
 }
@@ -128,6 +140,7 @@ func TestResources(t *testing.T) {
 		{"POST", "/v1/interpreter/contexts/x:isComplete", `{"code":"if"}`, "is_complete_request x if -1 0", `{"status":"ok"}`},
 		{"GET", "/v1/interpreter/contexts/x/variables", "", "variables x",
 			`{"data":[{"name":"x","type":"int","size":null,"shape":null,"preview":"1"}],"total":1,"generation":2}`},
+		{"GET", "/v1/interpreter/contexts/x/notebook", "", "notebook x", `{"cells": []}`},
 		{"POST", "/v1/executions/e:interrupt", "", "interrupt execution e", `{"interrupted":false}`},
 		{"POST", "/v1/executions/e:input", `{"value":"v"}`, "input e v", `{"accepted":true}`},
 		{"GET", "/v1/languages", "", "", `{"data":[{"name":"python","state":"ready"`},
@@ -143,7 +156,7 @@ func TestResources(t *testing.T) {
 			m.err = nil
 		}
 	}
-	for _, c := range [][2]string{{"GET", "/notebook"}, {"POST", ":fork"}, {"POST", ":rollback"}} {
+	for _, c := range [][2]string{{"POST", ":fork"}, {"POST", ":rollback"}} {
 		a.refused(409, api.CodeUnsupported, c[0], "/v1/interpreter/contexts/x"+c[1], "")
 	}
 	a.refused(422, api.CodeInvalidRequest, "POST", "/v1/interpreter/contexts/x:complete", `{}`)

@@ -2,8 +2,10 @@ package server
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/cellard/cellard/protocol/api"
@@ -111,14 +113,34 @@ func (s *Server) variables(c *call) error {
 	return c.reply(http.StatusOK, list)
 }
 
+// notebook is GET /v1/interpreter/contexts/{id}/notebook.
+func (s *Server) notebook(c *call) error {
+	f, err := s.o.Manager.Notebook(c.r.Context(), c.id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", "application/x-ipynb+json")
+	h.Set("Content-Disposition", `attachment; filename="`+c.id+`.ipynb"`) // an id needs no escapes
+	h.Set("Content-Length", strconv.FormatInt(info.Size(), 10))
+	c.w.WriteHeader(http.StatusOK)
+	_, err = io.Copy(c.w, f)
+	return err // what has begun is cut off
+}
+
 // unsupported answers for what the API has and no language of this agent can do:
-// notebook, :fork and :rollback.
+// :fork and :rollback.
 func (s *Server) unsupported(c *call) error {
 	x, err := s.o.Manager.Context(c.id)
 	if err != nil {
 		return err
 	}
-	what := path.Base(c.r.URL.Path) // variables, or ID:fork
+	what := path.Base(c.r.URL.Path) // ID:fork
 	what = what[strings.IndexByte(what, ':')+1:]
 	return api.Errorf(api.CodeUnsupported, "%s is not supported by this agent for %s", quote(what), x.Language).
 		WithHint("do it in a cell, where the language can")

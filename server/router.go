@@ -38,7 +38,7 @@ func routes() []route {
 		{"POST", "/v1/interpreter/contexts/{id}:fork", (*Server).unsupported},
 		{"POST", "/v1/interpreter/contexts/{id}:rollback", (*Server).unsupported},
 		{"GET", "/v1/interpreter/contexts/{id}/variables", (*Server).variables},
-		{"GET", "/v1/interpreter/contexts/{id}/notebook", (*Server).unsupported},
+		{"GET", "/v1/interpreter/contexts/{id}/notebook", (*Server).notebook},
 		{"GET", "/v1/interpreter/contexts/{id}/results/{file}", (*Server).result},
 		{"GET", healthPath, (*Server).health},
 		{"GET", metricsPath, (*Server).metrics},

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,7 @@ type Manager interface {
 	Delete(ctx context.Context, id string) error
 	Ask(ctx context.Context, id, msgType string, req api.CompleteRequest) (json.RawMessage, error)
 	Variables(ctx context.Context, id string) (api.VariableList, error)
+	Notebook(ctx context.Context, id string) (*os.File, error)
 	Languages(ctx context.Context) []api.Language
 	OpenResult(contextID, file string) (*store.File, error)
 	Health() (running int, idle time.Duration)

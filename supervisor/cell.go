@@ -9,6 +9,7 @@ import (
 	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/notebook"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
@@ -103,6 +104,8 @@ func (s *session) send(t *task) {
 			return
 		}
 	}
+	s.journal.Begin(notebook.Cell{ID: t.e.ID(), Generation: s.gen, Code: t.req.Code, Outcome: t.e.Outcome, LastSeq: t.e.LastSeq,
+		Events: func() notebook.Events { return t.e.Events(0) }})
 	t.req.Code, c.req.Code = "", "" // it may be large, and the cell may run for long
 	s.cur = c
 	k.words = lastWords{} // those of an earlier cell tell nothing of this one's end
@@ -135,11 +138,13 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 			case "busy":
 				if !c.busy {
 					c.busy = true
-					c.e.Busy(busyAt(m.Header.Date, c.sent, time.Now()))
+					c.e.Busy(c.at(m))
 					c.count()
 				}
 			case "idle":
 				c.idle = true
+				at := c.at(m)
+				c.e.Time(func(t *api.Timing) { t.Idle = &at })
 			}
 		case "execute_input":
 			n := 0
@@ -147,10 +152,14 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 				s.count = n
 				c.e.Count(n)
 			}
+			at := c.at(m)
+			c.e.Time(func(t *api.Timing) { t.Input = &at })
 		}
 	case jupyter.Shell:
 		if m.Header.MsgType == "execute_reply" && c.reply == nil {
 			c.reply = decodeReply(m)
+			at := c.at(m)
+			c.e.Time(func(t *api.Timing) { t.Reply = &at })
 			if s.k.launch.Own {
 				c.restored = restored(m)
 			}
@@ -200,10 +209,13 @@ func (s *session) answered(c *cell, m *jupyter.Message) {
 	}
 }
 
-// busyAt is when the kernel was busy, by the date of its message: on a loaded machine
-// the agent may see it only when the cell is nearly over. The date is a stranger's,
-// and without a meaning where it is before the send, to come, or no date.
-func busyAt(date string, sent, now time.Time) time.Time {
+// at is when the kernel sent a message of the cell's.
+func (c *cell) at(m *jupyter.Message) time.Time { return sentAt(m.Header.Date, c.sent, time.Now()) }
+
+// sentAt is when the kernel sent a message, by the message's date: on a loaded machine
+// the agent may see a busy only when the cell is nearly over. The date is a stranger's,
+// and without a meaning where it is before the cell's send, to come, or no date.
+func sentAt(date string, sent, now time.Time) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, date)
 	if err != nil {
 		return now

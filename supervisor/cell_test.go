@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestBusyAt(t *testing.T) {
+func TestSentAt(t *testing.T) {
 	now := time.Now()
 	sent := now.Add(-time.Second)
 	for date, want := range map[string]time.Time{
@@ -19,7 +19,7 @@ func TestBusyAt(t *testing.T) {
 		"yesterday":            now,
 		"":                     now,
 	} {
-		if got := busyAt(date, sent, now); got.Sub(want).Abs() > time.Millisecond {
+		if got := sentAt(date, sent, now); got.Sub(want).Abs() > time.Millisecond {
 			t.Errorf("%q: %v before now, wanted %v", date, now.Sub(got), now.Sub(want))
 		}
 	}

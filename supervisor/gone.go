@@ -140,6 +140,7 @@ func (s *session) end(e *execution.Execution, end execution.Ending) {
 	}
 	s.m.ending(e, false)
 	e.End(end)
+	s.journal.End(e.ID())
 	s.m.keep(e)
 	s.logEnd(e)
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/notebook"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
@@ -30,7 +32,8 @@ type kernel struct {
 	dir      string // its private directory, removed by close
 	mark     string // NAME=VALUE in the environment of all that comes from it
 	info     api.KernelInfo
-	lists    bool // it answers variables_request
+	language json.RawMessage // language_info, as a notebook has it
+	lists    bool            // it answers variables_request
 	displays execution.DisplayMap
 	helpers  map[int]uint64 // processes that are part of it: pid to start time
 	words    lastWords
@@ -161,6 +164,7 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		return k.orEnded(ctx, err)
 	}
 	k.info = api.KernelInfo{Name: info.Implementation, Version: info.ImplementationVersion}
+	k.language = notebook.LanguageInfo(info.LanguageInfo.Raw, k.launch.Language)
 	k.lists = slices.Contains(info.SupportedFeatures, jupyter.FeatureVariables)
 	k.helpers = map[int]uint64{}
 	for _, s := range procfs.Family(k.Pid(), "") {

@@ -45,9 +45,10 @@ type Manager struct {
 	sessions map[string]*session
 	execs    map[string]*record
 	keys     map[string]*record
-	ended    []*record // oldest first
-	spent    []*record // without their execution, for their keys; oldest first
-	bytes    int64     // of ended
+	ended    []*record     // oldest first
+	spent    []*record     // without their execution, for their keys; oldest first
+	bytes    int64         // of ended
+	writing  chan struct{} // has a token for who writes a notebook: one at a time, for the memory
 	running  int
 	code     int64 // bytes, of those that run or wait
 	lastEnd  time.Time
@@ -72,7 +73,7 @@ type record struct {
 func NewManager(o Options) (*Manager, error) {
 	o = o.withDefaults()
 	m := &Manager{o: o, log: o.Logger, instance: newID(""), sessions: map[string]*session{},
-		execs: map[string]*record{}, keys: map[string]*record{}, lastEnd: time.Now()}
+		execs: map[string]*record{}, keys: map[string]*record{}, writing: make(chan struct{}, 1), lastEnd: time.Now()}
 	var err error
 	if o.Workspace, err = filepath.Abs(o.Workspace); err != nil {
 		return nil, err

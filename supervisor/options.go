@@ -51,6 +51,7 @@ type Options struct {
 	MaxReply        int64         // bytes of a kernel's reply that is passed on; 4 MiB
 	Retention       time.Duration // of an execution, after its end; 10 minutes
 	RetentionBytes  int64         // of memory, for ended executions together; 32 MiB
+	NotebookBytes   int64         // of code and outputs that are kept of a context for its notebook; 16 MiB
 	Quota           int64         // bytes of the store; its default when 0
 	SpoolLimit      int64         // bytes of one overflow file; the store's default when 0
 	Logger          *slog.Logger
@@ -74,10 +75,10 @@ func (o Options) withDefaults() Options {
 	o.MaxReply = cmp.Or(o.MaxReply, 4<<20)
 	o.Retention = cmp.Or(o.Retention, 10*time.Minute)
 	o.RetentionBytes = cmp.Or(o.RetentionBytes, 32<<20)
+	o.listWithin = cmp.Or(o.listWithin, askWithin)
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	o.listWithin = cmp.Or(o.listWithin, askWithin)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

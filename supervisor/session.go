@@ -11,6 +11,7 @@ import (
 	"github.com/cellard/cellard/internal/logging"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/mime"
+	"github.com/cellard/cellard/notebook"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
@@ -24,6 +25,8 @@ type session struct {
 	launch *kernels.Launch // guarded by mu as long as it is to be installed
 	cwd    string
 	env    map[string]string
+
+	journal *notebook.Journal
 
 	cmds chan func()
 	gone chan struct{} // closed when the loop has ended and nothing is left
@@ -73,7 +76,8 @@ const (
 
 func newSession(m *Manager, id, language string, launch *kernels.Launch, cwd string, env map[string]string) *session {
 	s := &session{m: m, id: id, launch: launch, cwd: cwd, env: env,
-		cmds: make(chan func()), gone: make(chan struct{}), wake: make(chan struct{}, 1),
+		journal: notebook.NewJournal(notebook.JournalOptions{Bytes: m.o.NotebookBytes, Temp: m.store.Temp}),
+		cmds:    make(chan func()), gone: make(chan struct{}), wake: make(chan struct{}, 1),
 		started: make(chan *starting, 1), asks: map[string]chan json.RawMessage{}}
 	s.view = api.Context{ID: id, Language: language, Cwd: cwd, State: api.ContextStarting,
 		StartedAt: time.Now().UTC(), Checkpoint: "off"}
@@ -126,7 +130,7 @@ func (s *session) publish() {
 	v.ProcessID = 0
 	switch {
 	case s.k != nil:
-		v.ProcessID, v.Kernel = s.k.Pid(), s.k.info
+		v.ProcessID, v.Kernel, v.LanguageInfo = s.k.Pid(), s.k.info, s.k.language
 		v.State = api.ContextIdle
 		if s.cur != nil {
 			v.State = api.ContextBusy
@@ -142,6 +146,7 @@ func (s *session) publish() {
 func (s *session) loop() {
 	defer close(s.gone)
 	defer s.m.forget(s)
+	defer s.journal.Close()
 	timer := time.NewTimer(time.Hour)
 	timer.Stop()
 	for {

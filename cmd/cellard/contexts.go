@@ -17,7 +17,8 @@ cellard contexts shows an agent's contexts, and does something to one of them.
 
 Usage: cellard contexts [flags]                      list them
        cellard contexts [flags] restart|interrupt|delete ID ...
-       cellard contexts [flags] variables ID ...      what variables they hold`
+       cellard contexts [flags] variables ID ...      what variables they hold
+       cellard contexts [flags] notebook ID           what it has run, as a notebook on stdout`
 
 // contexts is cellard contexts.
 func contexts(args []string) int {
@@ -36,7 +37,7 @@ func contexts(args []string) int {
 		verb, words = words[0], words[1:]
 	}
 	if (verb == "list") != (len(words) == 0) {
-		fmt.Fprintln(os.Stderr, "cellard contexts: restart, interrupt, delete and variables take ids, list takes none")
+		fmt.Fprintln(os.Stderr, "cellard contexts: restart, interrupt, delete, variables and notebook take ids, list takes none")
 		return exitUsage
 	}
 	ctx := context.Background()
@@ -63,8 +64,13 @@ func contexts(args []string) int {
 			list, err := c.Variables(ctx, id)
 			return variablesTable(list), err
 		}
+	case "notebook":
+		if len(words) > 1 {
+			fmt.Fprintln(os.Stderr, "cellard contexts: one notebook at a time")
+			return exitUsage
+		}
 	default:
-		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want list, restart, interrupt, delete or variables\n", verb)
+		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want list, restart, interrupt, delete, variables or notebook\n", verb)
 		return exitUsage
 	}
 	c, err := call.open(ctx)
@@ -72,8 +78,18 @@ func contexts(args []string) int {
 		return fail("contexts", err)
 	}
 	defer c.Close()
-	if do == nil {
+	switch verb {
+	case "list":
 		return listContexts(ctx, c)
+	case "notebook":
+		nb, err := c.Notebook(ctx, words[0])
+		if err == nil {
+			_, err = os.Stdout.Write(nb)
+		}
+		if err != nil {
+			return fail("contexts", err)
+		}
+		return exitOK
 	}
 	for _, id := range words {
 		said, err := do(c, id)

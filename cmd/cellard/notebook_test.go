@@ -2,14 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/cellard/cellard/client"
 	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
+	"github.com/cellard/cellard/protocol/api"
 )
 
 func notebookEnv(t *testing.T, python string) []string {
@@ -18,10 +22,10 @@ func notebookEnv(t *testing.T, python string) []string {
 }
 
 // Notebooks of several kinds have the outputs that nbclient gives them, are valid, and
-// are else as they were.
+// are else as they were; and so has what the agent makes of each session afterwards.
 func TestNotebooksAsNbclient(t *testing.T) {
 	python := pythons.Named(t, "notebook")
-	in, out := t.TempDir(), t.TempDir()
+	in, out, sessions := t.TempDir(), t.TempDir(), t.TempDir()
 	script := func(args ...string) {
 		t.Helper()
 		c := exec.Command(python, append([]string{"testdata/notebook.py"}, args...)...)
@@ -35,13 +39,36 @@ func TestNotebooksAsNbclient(t *testing.T) {
 		t.Fatalf("%v %v", names, err)
 	}
 	env := notebookEnv(t, python)
-	for _, n := range names {
-		code, _, stderr := output(t, env, "run", n, "-o", filepath.Join(out, filepath.Base(n)))
+	address := "unix://" + filepath.Join(fixture.Dir(t, 0o755), "s")
+	agent := startServe(t, env, "--listen", address)
+	agent.logged("msg=serving")
+	c, err := client.New(address, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i, n := range names {
+		id := fmt.Sprintf("n%d", i)
+		if _, err := c.CreateContext(t.Context(), api.ContextRequest{ID: id}); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := output(t, env, "run", "--agent", address, "--context", id, n, "-o", filepath.Join(out, filepath.Base(n)))
 		if code != 0 || stderr != "" {
 			t.Errorf("%s: code %d\n%s", n, code, stderr)
 		}
+		code, session, stderr := output(t, env, "contexts", "--agent", address, "notebook", id)
+		if code != 0 || stderr != "" {
+			t.Errorf("the session of %s: code %d\n%s", n, code, stderr)
+		}
+		if err := os.WriteFile(filepath.Join(sessions, filepath.Base(n)), []byte(session), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	script("compare", in, out)
+	agent.signal(syscall.SIGTERM)
+	if code := agent.end(); code != 0 {
+		t.Errorf("the agent ended with %d", code)
+	}
+	script("compare", in, out, sessions)
 }
 
 // What ends a notebook, and what has been saved by then.

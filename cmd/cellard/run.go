@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cellard/cellard/notebook"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -48,9 +49,10 @@ type runFlags struct {
 	json    bool
 	outDir  string
 
-	notebook    *notebook // in place of sources
-	notebookOut string
-	allowErrors bool
+	notebook     *notebook.Notebook // in place of sources
+	notebookOut  string
+	allowErrors  bool
+	recordTiming bool
 }
 
 // runCell is cellard run.
@@ -85,13 +87,14 @@ func runCell(args []string) int {
 	fs.StringVar(&f.outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
 	fs.StringVar(&f.notebookOut, "o", "", "`FILE` to write the notebook to that was run; it may be the same")
 	fs.BoolVar(&f.allowErrors, "allow-errors", false, "go on in a notebook after a cell that fails")
+	fs.BoolVar(&f.recordTiming, "record-timing", true, "note in a notebook's cells when they ran, as nbclient does")
 	code, ok := parseMixed(fs, args, runHelp, func(arg string) error {
 		if strings.HasSuffix(arg, ".ipynb") {
 			if f.notebook != nil {
 				return errors.New("one notebook at a time")
 			}
 			var err error
-			f.notebook, err = readNotebook(arg)
+			f.notebook, err = notebook.Read(arg)
 			return err
 		}
 		s := source{name: arg}
@@ -112,7 +115,7 @@ func runCell(args []string) int {
 			return exitUsage
 		}
 		if f.req.Language == "" && f.req.Context == "" {
-			f.req.Language = nb.language()
+			f.req.Language = nb.Language()
 		}
 	} else if f.notebookOut != "" || f.allowErrors {
 		fmt.Fprintln(os.Stderr, "cellard run: -o and --allow-errors are for a notebook; name one")

@@ -167,7 +167,6 @@ func TestKernelsAnswers(t *testing.T) {
 	for _, path := range []string{":fork", ":rollback"} {
 		a.refused(409, api.CodeUnsupported, "POST", c+path, object{})
 	}
-	a.refused(409, api.CodeUnsupported, "GET", c+"/notebook", nil)
 }
 
 // The variables of a real kernel, on either end of what is supported.

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"protocol/jupyter/kernel"},
 	{"kernels/output", "kernels/golang/wire", "kernels/golang/live/..."},
 	{"kernels/golang/host", "kernels/golang/compiler"},
-	{"store", "kernels/...", "client"},
+	{"store", "kernels/...", "client", "notebook"},
 	{"execution"},
 	{"supervisor"},
 	{"server"},

@@ -351,7 +351,7 @@ func (c *checked) contexts(gate string) {
 	}
 	c.do(200, "POST", run, object{"code": "x, y = 1, [2]", "context": "mine"})
 	c.do(200, "GET", contexts+"/mine/variables", nil)
-	c.do(409, "GET", contexts+"/mine/notebook", nil)
+	c.do(200, "GET", contexts+"/mine/notebook", nil)
 	for _, r := range []struct{ method, path string }{{"GET", ""}, {"DELETE", ""}, {"POST", ":restart"}, {"POST", ":interrupt"},
 		{"POST", ":fork"}, {"POST", ":rollback"}, {"GET", "/variables"}, {"GET", "/notebook"}, {"GET", "/results/f"}} {
 		c.do(404, r.method, contexts+"/none"+r.path, nil)

@@ -117,7 +117,7 @@ func TestRoutes(t *testing.T) {
 func TestTypes(t *testing.T) {
 	d := load(t)
 	described := map[string]reflect.Type{}
-	for _, v := range []any{api.RunRequest{}, api.Execution{}, api.CellError{}, api.Result{}, api.Ref{}, api.Overflow{}, api.Lost{}, api.Usage{},
+	for _, v := range []any{api.RunRequest{}, api.Execution{}, api.CellError{}, api.Result{}, api.Ref{}, api.Overflow{}, api.Lost{}, api.Usage{}, api.Timing{},
 		api.ContextRequest{}, api.Context{}, api.ContextList{}, api.Variable{}, api.VariableList{}, api.KernelInfo{}, api.CompleteRequest{}, api.InputRequest{},
 		api.Language{}, api.LanguageList{}, api.Health{}, api.Error{}, api.ErrorBody{}} {
 		described[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)

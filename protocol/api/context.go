@@ -28,6 +28,9 @@ type Context struct {
 	Kernel         KernelInfo   `json:"kernel"`
 	ExecutionCount int          `json:"executionCount"`
 	Generation     int          `json:"generation"`
+	// LanguageInfo is what the kernel says of its language, as a notebook's metadata has it
+	// (language_info of kernel_info_reply); null until one has started.
+	LanguageInfo json.RawMessage `json:"languageInfo"`
 	// Checkpoint tells whether the state survives a kernel's death: off where the
 	// language has no checkpoints.
 	Checkpoint string `json:"checkpoint"`

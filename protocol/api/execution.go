@@ -1,6 +1,9 @@
 package api
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Status is how an execution ended.
 type Status string
@@ -54,6 +57,18 @@ type Execution struct {
 	QueuedMs int64  `json:"queuedMs"`
 	Lost     *Lost  `json:"lost"`
 	Usage    *Usage `json:"usage"`
+	// Timing is nil for a cell that never ran.
+	Timing *Timing `json:"timing"`
+}
+
+// Timing is when the kernel said what of the cell, by the dates of its messages: that it is
+// busy, what it runs (execute_input), what came of it (execute_reply), that it is idle
+// again. What it never said is nil.
+type Timing struct {
+	Busy  *time.Time `json:"busy"`
+	Input *time.Time `json:"input"`
+	Reply *time.Time `json:"reply"`
+	Idle  *time.Time `json:"idle"`
 }
 
 // CellError is what the code raised.

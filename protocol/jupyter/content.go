@@ -114,6 +114,16 @@ type LanguageInfo struct {
 	Version       string `json:"version"`
 	MimeType      string `json:"mimetype"`
 	FileExtension string `json:"file_extension"`
+	// Raw is all of it as it came, for notebooks; it is not sent.
+	Raw json.RawMessage `json:"-"`
+}
+
+// UnmarshalJSON keeps what is not known here in Raw.
+func (l *LanguageInfo) UnmarshalJSON(b []byte) error {
+	type plain LanguageInfo
+	err := json.Unmarshal(b, (*plain)(l))
+	l.Raw = append(json.RawMessage(nil), b...)
+	return err
 }
 
 // ShutdownRequest is the content of shutdown_request, which goes to control.

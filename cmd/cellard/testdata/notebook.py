@@ -1,8 +1,11 @@
 """Makes notebooks, runs them by nbclient, and holds what cellard made of them against it.
 
 notebook.py make DIR          writes DIR/NAME.ipynb
-notebook.py compare DIR OUT   runs each by nbclient; OUT/NAME.ipynb must say the same
+notebook.py compare DIR OUT SESSIONS
+                              runs each by nbclient; OUT/NAME.ipynb must say the same, and
+                              so must what an agent made of the session, SESSIONS/NAME.ipynb
 """
+import datetime
 import pathlib
 import re
 import sys
@@ -92,19 +95,52 @@ def outputs(cell):
     return said
 
 
-def compare(directory, out):
+TIMES = ["iopub.status.busy", "iopub.execute_input", "shell.execute_reply", "iopub.status.idle"]
+
+
+def timing(cell):
+    """Take a cell's times out of its metadata; they are in the order in which they came."""
+    times = cell.metadata.pop("execution", {})
+    known = [datetime.datetime.fromisoformat(times[name]) for name in TIMES if name in times]
+    assert known == sorted(known), times
+    return times
+
+
+def compare_session(name, path, want):
+    """What an agent tells of a session: the cells that ran, and nothing else."""
+    session = nbformat.read(path, as_version=4)
+    nbformat.validate(session)
+    kernel = session.metadata.kernelspec
+    assert (kernel.name, kernel.language) == ("python3", "python"), kernel
+    assert session.metadata.language_info == want.metadata.language_info, session.metadata
+    ran = [cell for cell in want.cells if cell.cell_type == "code" and cell.execution_count]
+    assert [cell.source for cell in session.cells] == [cell.source for cell in ran], name
+    faults = 0
+    for got, cell in zip(session.cells, ran):
+        if outputs(got) != outputs(cell) or got.execution_count != cell.execution_count or len(timing(got)) != 4:
+            faults += 1
+            print(f"session of {name}: {cell.source}\n  agent    {got.execution_count} {str(outputs(got))[:600]}\n  nbclient {cell.execution_count} {str(outputs(cell))[:600]}")
+    return faults
+
+
+def compare(directory, out, sessions):
     faults = 0
     for name in NOTEBOOKS:
         before = nbformat.read(directory / f"{name}.ipynb", as_version=4)
         want = nbformat.read(directory / f"{name}.ipynb", as_version=4)
-        NotebookClient(want, record_timing=False, timeout=120).execute()
+        NotebookClient(want, timeout=120).execute()
         got = nbformat.read(out / f"{name}.ipynb", as_version=4)
         nbformat.validate(got)
+        faults += compare_session(name, sessions / f"{name}.ipynb", want)
         assert (got.nbformat, got.nbformat_minor) == (4, 5), name
-        assert got.metadata == before.metadata, (name, got.metadata)
+        assert got.metadata == want.metadata, (name, got.metadata, want.metadata)
         assert len(got.cells) == len(want.cells), name
         for i, (g, w, b) in enumerate(zip(got.cells, want.cells, before.cells)):
+            times, wanted = timing(g), timing(w)
             assert (g.id, g.source, g.metadata) == (b.id, b.source, b.metadata), (name, i)
+            if times.keys() != wanted.keys():
+                faults += 1
+                print(f"{name}, cell {i}: {b.source}\n  times: {times}, {wanted}")
             if g.cell_type != "code":
                 continue
             if outputs(g) != outputs(w) or g.execution_count != w.execution_count:
@@ -116,4 +152,4 @@ def compare(directory, out):
 if sys.argv[1] == "make":
     make(pathlib.Path(sys.argv[2]))
 else:
-    compare(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
+    compare(*map(pathlib.Path, sys.argv[2:]))
