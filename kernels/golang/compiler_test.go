@@ -59,6 +59,8 @@ func TestRewrite(t *testing.T) {
 		{"a call's values are shown", []string{"func f() (int, error) { return 1, nil }\nf()"}, []string{"~QR.ShowAll(~f())"}, nil},
 		{"a name before its new declaration is the old one", []string{"x := 1", "y := x\nx := \"s\"\n_ = x"},
 			[]string{"~y = ~QP0.~x;", "~x = \"s\"", "_ = ~x"}, nil},
+		{"a large size is looked at", []string{"n := 5\na := make([]int64, n+1)\nb := make([]byte, 10)\nc := make(chan [2]int, 3, )\nd := make([]string, 0, 1<<40)\ne := make(map[int]int, n)\nf := make([]struct{}, n)"},
+			[]string{"make([]int64, ~QR.Room(~n+1,8))", "make([]byte, 10)", "make(chan [2]int, 3, )", "make([]string, 0, ~QR.Room(1<<40,16))", "make(map[int]int, ~n)", "make([]struct{}, ~n)"}, nil},
 		{"a predeclared type is embedded by an alias", []string{"type w struct { int }"}, []string{"type ~int = int\n", "struct { ~int }"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

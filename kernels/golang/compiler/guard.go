@@ -207,17 +207,25 @@ func (e *emitter) callsBack(body *ast.BlockStmt) bool {
 	return found
 }
 
-// call puts Recovered around recover(), so that no cell recovers from its own stop.
+// call puts Recovered around recover(), so that no cell recovers from its own stop, and
+// Room around the size of what is made.
 func (e *emitter) call(n *ast.CallExpr) {
 	id, ok := ast.Unparen(n.Fun).(*ast.Ident)
 	if !ok {
 		return
 	}
-	if b, ok := e.info.Uses[id].(*types.Builtin); ok && b.Name() == "recover" {
+	b, ok := e.info.Uses[id].(*types.Builtin)
+	if !ok {
+		return
+	}
+	switch b.Name() {
+	case "recover":
 		if from, to, ok := e.span(n); ok {
 			e.insert(from, e.importName(RuntimePath)+".Recovered(")
 			e.insert(to, ")")
 		}
+	case "make":
+		e.room(n)
 	}
 }
 

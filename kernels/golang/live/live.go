@@ -14,6 +14,8 @@ type Host interface {
 	// what was recovered.
 	Began() any
 	Ended(token, recovered any)
+	// Room panics where n values of a size, in bytes, are more than the memory that there is.
+	Room(n int, size int)
 	Exit(code int)
 	Fatal(message string)
 
@@ -94,6 +96,17 @@ func Enter() {
 
 //go:noinline
 func overflow() { panic(Overflow{}) }
+
+// fewBytes is what is made without a look at how much memory there is.
+const fewBytes = 64 << 20
+
+// Room is n, the count of values of a size that are to be made.
+func Room(n, size int) int {
+	if n > fewBytes/size {
+		It.Room(n, size)
+	}
+	return n
+}
 
 // Recovered stands around recover() in cells: a stop is not the user's to recover from.
 func Recovered(r any) any {
