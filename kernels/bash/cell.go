@@ -178,7 +178,8 @@ func (k *Kernel) begin(c *kernel.Cell) (*running, error) {
 func (k *Kernel) setup(r *running, pipes map[int]uint64, stdin string, g given) string {
 	k.shell.forget()
 	var b strings.Builder
-	fmt.Fprintf(&b, `__cellard_bad= __cellard_n=%d; \exec 0<%s`, r.n, stdin)
+	// No prefix gets past a function called exec and leaves redirections as they are.
+	fmt.Fprintf(&b, `__cellard_bad= __cellard_n=%d; \builtin unset -f exec; \exec 0<%s`, r.n, stdin)
 	k.shell.mu.Lock()
 	moved := k.shell.took != k.applied
 	k.applied = k.shell.took
@@ -213,6 +214,7 @@ func (k *Kernel) setup(r *running, pipes map[int]uint64, stdin string, g given) 
 				b.WriteString(t.String())
 			}
 		}
+		b.WriteString(k.shell.endingTraps(traps))
 	}
 	do, undo := environment(g.names, g.values)
 	if g.dir != "" {
@@ -222,7 +224,10 @@ func (k *Kernel) setup(r *running, pipes map[int]uint64, stdin string, g given) 
 	if undo != "" {
 		fmt.Fprintf(&b, "__cellard_undo=%s; %s", quote(undo), do)
 	}
-	b.WriteString(`[[ ! $__cellard_bad ]]` + "\n")
+	if moved || r.n == 1 {
+		b.WriteString(`\builtin test ! "$__cellard_a" || \builtin shopt -s expand_aliases; __cellard_a=; `)
+	}
+	b.WriteString(`\builtin test ! "$__cellard_bad"` + "\n")
 	k.last = r
 	return b.String()
 }

@@ -2,8 +2,11 @@ package bash
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // The shell's side. What is written as @NAME is replaced by the path of a pipe or a
@@ -60,8 +63,9 @@ IFS= \builtin read -r __cellard_do <@copy || \builtin exit
 
 // beginText makes the shell that it is run in the one that runs cells. Of functions that
 // the old one was in when it ended only their arguments are left, and are replaced. PS4
-// tells how deep the nesting is (filter.go).
-const beginText = `\builtin set +m
+// tells how deep the nesting is (filter.go). What follows the first line is read without
+// aliases, which a cell can have of while and case; the first cell has them back.
+const beginText = `\builtin shopt -q expand_aliases && __cellard_a=1; \builtin shopt -u expand_aliases; \builtin set +m
 case $__cellard_f in *m*) \builtin set -m;; esac
 __cellard_pid=$BASHPID __cellard_atexit= __cellard_x=$__cellard_s __cellard_xf=$__cellard_f
 \builtin trap '` + exitTrap + `' EXIT
@@ -138,7 +142,7 @@ func (p paths) in(text string) string {
 func (p paths) script() string {
 	var b strings.Builder
 	b.WriteString("\\builtin shopt -s expand_aliases; PS4=$'\\x1e '\n")
-	b.WriteString("__cellard_n=0 __cellard_s=0 __cellard_f= __cellard_undo= __cellard_bad= __cellard_in= __cellard_i= __cellard_atexit= __cellard_args=() __cellard_r=()\n")
+	b.WriteString("__cellard_n=0 __cellard_s=0 __cellard_f= __cellard_undo= __cellard_bad= __cellard_in= __cellard_i= __cellard_a= __cellard_atexit= __cellard_args=() __cellard_r=()\n")
 	for _, v := range []struct{ name, text string }{{"loop", loopText}, {"exit", exitText}, {"copy", copyText}, {"begin", beginText}} {
 		fmt.Fprintf(&b, "\\builtin readonly __cellard_%s=%s\n", v.name, quote(p.in(v.text)))
 	}
@@ -254,4 +258,22 @@ func directory(dir string) (do, undo string) {
 	d := quote(dir)
 	return `__cellard_pwd=$PWD __cellard_before=${OLDPWD-}; CDPATH= \builtin cd -- ` + d + ` >/dev/null 2>&1 || __cellard_bad=cwd; `,
 		`if [[ . -ef ` + d + ` ]]; then CDPATH= \builtin cd -- "$__cellard_pwd" >/dev/null 2>&1; OLDPWD=$__cellard_before; fi; `
+}
+
+// endingTraps are for a shell whose predecessor was ended by a signal. In bash 5.2 the
+// copies of such a one run no EXIT trap at the next of those signals, so these exit.
+func (s *shell) endingTraps(told []trap) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if was, ok := s.dead[s.before]; !ok || !was.Signaled() {
+		return ""
+	}
+	var b strings.Builder
+	for _, sig := range []unix.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGUSR1, unix.SIGALRM, unix.SIGTERM} {
+		name := unix.SignalName(sig)
+		if !slices.ContainsFunc(told, func(t trap) bool { return t.signal == name }) {
+			fmt.Fprintf(&b, `\builtin trap '\builtin exit %d' %s; `, 128+int(sig), name)
+		}
+	}
+	return b.String()
 }

@@ -41,3 +41,26 @@ func TestExitTrapWithoutEnd(t *testing.T) {
 	s.fails("ExitStatus", "3", "exit 3")
 	s.ok("echo $x", "41\n")
 }
+
+// Signals that end the shell cost the cell alone, also the second time.
+func TestSignalsToTheShell(t *testing.T) {
+	s := start(t)
+	s.ok("x=41", "")
+	for range 2 {
+		for signal, status := range map[string]string{"TERM": "143", "HUP": "129", "INT": "130", "USR1": "138", "ALRM": "142"} {
+			s.fails("ExitStatus", status, "y=$x; kill -"+signal+" $BASHPID; sleep 300")
+			s.ok("echo $x $y", "41 41\n")
+		}
+	}
+	s.ok("trap 'echo mine' TERM; kill -TERM $BASHPID; trap - TERM", "mine\n")
+}
+
+// Functions and aliases that shadow what the kernel's own script says.
+func TestShadows(t *testing.T) {
+	s := start(t)
+	s.ok("x=41; exec() { :; }; eval() { :; }; alias while=: case=: eval=false", "")
+	s.ok("echo $x", "41\n")
+	s.stopped("Interrupted", "sleep 300", "")
+	s.fails("ExitStatus", "3", "exit 3")
+	s.ok("alias while; unalias while case eval; unset -f eval\nwhile read -r line; do echo $line; done <<< $x", "alias while=':'\n41\n")
+}
