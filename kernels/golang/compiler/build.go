@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/cellard/cellard/kernels/golang/wire"
 )
@@ -56,7 +58,7 @@ func (t *tools) run(ctx context.Context, name string, args ...string) error {
 	cmd.Env = append(cmd.Env, t.env...)
 	out := &limited{max: maxToolOutput}
 	cmd.Stdout, cmd.Stderr = out, out
-	err := cmd.Run()
+	err := runGroup(cmd)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -64,6 +66,19 @@ func (t *tools) run(ctx context.Context, name string, args ...string) error {
 		return &toolError{name: filepath.Base(name), dir: t.dir, err: err, output: out.String()}
 	}
 	return nil
+}
+
+// runGroup runs a command, and leaves none of its children behind when it is stopped or
+// fails: a linker's linker would go on writing.
+func runGroup(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	if err != nil && cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	return err
 }
 
 // toolError is a tool's failure.

@@ -52,7 +52,7 @@ func (m *modules) run(ctx context.Context, args ...string) (string, error) {
 		wire.NoIndex(os.Getenv("GODEBUG")))
 	out, said := &limited{max: 16 << 20}, &limited{max: maxToolOutput}
 	cmd.Stdout, cmd.Stderr = out, said
-	err := cmd.Run()
+	err := runGroup(cmd)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}

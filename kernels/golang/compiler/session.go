@@ -170,6 +170,10 @@ func (s *Session) build(ctx context.Context, m *made, text string) (plugin strin
 		if err != nil {
 			os.Remove(base + ".a")
 			os.Remove(main + ".so")
+			left, _ := filepath.Glob(filepath.Join(s.tools.dir, "go-link-*"))
+			for _, dir := range left {
+				os.RemoveAll(dir)
+			}
 			delete(s.archives, m.path)
 		}
 	}()
