@@ -38,6 +38,7 @@ type Kernel struct {
 	reaper  *output.Reaper
 	shell   *shell
 	version string
+	initial []string // names of the variables that the shell began with
 
 	displays sync.WaitGroup
 
@@ -122,6 +123,11 @@ func (k *Kernel) start() error {
 		return err
 	}
 	k.version = version
+	names, err := k.capture(bound, tellNames)
+	if err != nil {
+		return err
+	}
+	k.initial = namesIn(names)
 	return k.copyShell()
 }
 

@@ -1,0 +1,62 @@
+package bash
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cellard/cellard/protocol/api"
+)
+
+func (s *session) variables() ([]api.Variable, int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	list, total, err := s.k.Variables(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return list, total
+}
+
+// What cells have set is told with kind, size and a beginning; nothing of it is run, and
+// what the shell or its environment brings is not theirs.
+func TestVariables(t *testing.T) {
+	s := start(t)
+	if list, total := s.variables(); len(list) != 0 || total != 0 {
+		t.Errorf("at the start: %v", list)
+	}
+	evil := filepath.Join(t.TempDir(), "evil")
+	s.ok(strings.Join([]string{
+		`text='a b' empty= wide=äöü`, `lines=$'one\ntwo'`, `declare -i n=5`, `list=(1 'a b' 3)`, `declare -A map=([key]=value)`, `none=()`,
+		`many=({1..1000})`, `long=$(printf 'x%.0s' {1..1000})`, `code='$(touch ` + evil + `)'`,
+		`declare -n followed='map[$(touch ` + evil + `)]'`, `export PATH=$PATH:/x SHOWN=1`, `readonly fixed=1`, `[[ a =~ a ]]; echo hi | cat >/dev/null`,
+	}, "\n"), "")
+	list, total := s.variables()
+	var got []string
+	for _, v := range list {
+		b, _ := json.Marshal(v.Size)
+		got = append(got, fmt.Sprintf("%s %s %s %.20q", v.Name, v.Type, b, v.Preview))
+	}
+	want := strings.Join([]string{`SHOWN string 1 "1"`, `code string ` + fmt.Sprint(len(evil)+9) + ` "$(touch ` + evil[:12] + `"`, `empty string 0 ""`, `fixed string 1 "1"`,
+		`followed reference null ""`, `lines string 7 "one\ntwo"`, `list array 3 "1 a b 3"`,
+		`long string 1000 "` + strings.Repeat("x", 20) + `"`, `many array 1000 "1 2 3 4 5 6 7 8 9 10"`, `map associative array 1 "value"`,
+		`n integer null "5"`, `none array 0 ""`, `text string 3 "a b"`, `wide string ` + s.run(`echo -n ${#wide}`).Stream("stdout") + ` "äöü"`}, "\n")
+	if strings.Join(got, "\n") != want || total != len(list) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), want)
+	}
+	if _, err := os.Stat(evil); err == nil {
+		t.Error("a value was run")
+	}
+	// The questions leave no trace.
+	s.ok(`echo $? $n ${#list[@]}; compgen -A variable | grep -c '^__' | grep -qx "$(compgen -A variable | grep -c ^__cellard_)" && echo same`, "0 5 3\nsame\n")
+
+	s.ok(`for i in {1..1200}; do printf -v v$i %s $i; done; unset i`, "")
+	if list, more := s.variables(); len(list) != api.MaxVariables || more != total+1200 {
+		t.Errorf("%d of %d", len(list), more)
+	}
+}
