@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -77,11 +78,16 @@ func newManager(t *testing.T) *manager {
 	return m
 }
 
-// wasTold counts the messages that begin so.
-func (m *manager) wasTold(state string) (n int) {
+// all are the messages so far.
+func (m *manager) all() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range m.told {
+	return slices.Clone(m.told)
+}
+
+// wasTold counts the messages that begin so.
+func (m *manager) wasTold(state string) (n int) {
+	for _, s := range m.all() {
 		if s == state || strings.HasPrefix(s, state+"\n") {
 			n++
 		}
@@ -138,7 +144,7 @@ func TestSocketActivation(t *testing.T) {
 		}})
 	a.eventually("systemd is told that the agent is ready and lives", func() error {
 		if m.wasTold("READY=1") != 1 || m.wasTold("WATCHDOG=1") < 2 {
-			return fmt.Errorf("told %q", m.told)
+			return fmt.Errorf("told %q", m.all())
 		}
 		return nil
 	})
@@ -182,7 +188,7 @@ func TestSocketActivation(t *testing.T) {
 	a.waitEnd()
 	a.eventually("systemd is told that the agent stops", func() error {
 		if m.wasTold("STOPPING=1") != 1 {
-			return fmt.Errorf("told %q", m.told)
+			return fmt.Errorf("told %q", m.all())
 		}
 		return nil
 	})
