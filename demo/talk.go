@@ -3,15 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"image/png"
-	"net/url"
+	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -116,17 +113,17 @@ func (t *talk) say(ctx context.Context, n int, c cell) error {
 	if ms := c.timeout.Milliseconds(); ms > 0 {
 		req.TimeoutMs = &ms
 	}
-	var x api.Execution
-	if err := t.agent.call(ctx, "POST", "/v1/interpreter:run", req, &x); err != nil {
+	x, err := t.agent.client.Run(ctx, req)
+	if err != nil {
 		return err
 	}
-	t.printer.streams(&x)
+	t.printer.streams(x)
 	for _, r := range x.Results {
 		if err := t.result(ctx, c, r); err != nil {
 			return err
 		}
 	}
-	t.printer.ending(&x)
+	t.printer.ending(x)
 
 	switch {
 	case x.Generation != 1:
@@ -134,9 +131,9 @@ func (t *talk) say(ctx context.Context, n int, c cell) error {
 	case x.ExecutionCount != n:
 		return fmt.Errorf("the kernel counts it as cell %d", x.ExecutionCount)
 	case c.check == nil:
-		return good(&x)
+		return good(x)
 	}
-	return c.check(&x)
+	return c.check(x)
 }
 
 // result shows a result: a chart goes to a file, a table is drawn, text is printed.
@@ -165,7 +162,7 @@ func (t *talk) result(ctx context.Context, c cell, r api.Result) error {
 }
 
 // png returns the bytes of a result's picture, if it is one, and how they came. Those
-// of a ref are fetched, and checked against what the ref says.
+// of a ref are fetched, and checked by the client against what the ref says.
 func (t *talk) png(ctx context.Context, r api.Result) (b []byte, how string, err error) {
 	if raw := r.Data["image/png"]; raw != nil {
 		err := json.Unmarshal(raw, &b) // base64, as []byte is in JSON
@@ -175,16 +172,16 @@ func (t *talk) png(ctx context.Context, r api.Result) (b []byte, how string, err
 	if !ok {
 		return nil, "", nil
 	}
-	b, header, err := t.agent.fetch(ctx, "GET", "/v1/interpreter/contexts/penguins/results/"+url.PathEscape(path.Base(ref.Path)), nil)
+	f, err := t.agent.client.Result(ctx, "penguins", ref)
 	if err != nil {
 		return nil, "", err
 	}
-	sum := sha256.Sum256(b)
-	switch {
-	case int64(len(b)) != ref.Bytes || hex.EncodeToString(sum[:]) != ref.SHA256:
-		return nil, "", fmt.Errorf("the ref says %d bytes with sha256 %s, and %d with %x came", ref.Bytes, ref.SHA256, len(b), sum)
-	case header.Get("Content-Type") != "image/png":
-		return nil, "", fmt.Errorf("the ref's Content-Type is %q", header.Get("Content-Type"))
+	defer f.Close()
+	if f.MIME != "image/png" {
+		return nil, "", fmt.Errorf("the ref's Content-Type is %q", f.MIME)
+	}
+	if b, err = io.ReadAll(f); err != nil {
+		return nil, "", err
 	}
 	return b, "by its ref, sha256 " + ref.SHA256[:8] + "… checked", nil
 }
