@@ -26,6 +26,7 @@ require('./globals.js').install(main, cells);
 require('./signals.js').install(cells);
 
 const answers = require('./complete.js').make(main, cells);
+const variables = require('./variables.js').make(cells);
 const commands = {
   __proto__: null,
   run: (m) => cells.start(m),
@@ -33,6 +34,7 @@ const commands = {
   input: (m) => require('./input.js').answer(m),
   complete: (m) => reply(m, () => answers.complete(m.code, m.cursor)),
   inspect: (m) => reply(m, () => answers.inspect(m.code, m.cursor, m.detail)),
+  variables: (m) => reply(m, () => variables.variables()),
   isComplete: (m) => reply(m, () => answers.isComplete(m.code)),
 };
 
@@ -50,5 +52,6 @@ channel.listen((message) => commands[message.op](message), () => process.reallyE
 worker.once('message', () => keepPop(main, hello));
 
 function hello() {
+  variables.begin();
   channel.send('h', 0, JSON.stringify({ version: process.version }));
 }
