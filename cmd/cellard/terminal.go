@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -39,8 +40,18 @@ func terminalGraphics(getenv func(string) string) graphics {
 		return kitty
 	case getenv("TERM_PROGRAM") == "iTerm.app" || getenv("TERM_PROGRAM") == "WezTerm" || getenv("LC_TERMINAL") == "iTerm2":
 		return iterm
+	case sixelTerminal(getenv("TERM"), getenv("KONSOLE_VERSION")):
+		return sixels
 	}
 	return nil
+}
+
+// sixelTerminal tells the terminals that show sixels in every version that is still about,
+// and Konsole from 22.04 on. xterm can if it was built and started so, which shows nowhere.
+func sixelTerminal(term, konsole string) bool {
+	name, _, _ := strings.Cut(term, "-")
+	version, _ := strconv.Atoi(konsole)
+	return name == "foot" || name == "mlterm" || name == "contour" || version >= 220400
 }
 
 // kitty is kitty's graphics protocol: PNG in base64, in pieces of at most 4096 bytes.
