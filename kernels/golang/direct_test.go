@@ -29,6 +29,7 @@ func many(pre string, xs ...int) string { return fmt.Sprint(pre, len(xs), xs == 
 func anyOf(x any) string { return fmt.Sprintf("%T", x) }
 func lev(l level) level { return l }
 func nothing() {}
+func up() int { x++; return x }
 func must(s fmt.Stringer) string { if s == nil { return "none" }; return s.String() }
 var calls int
 func order(n int) int { calls = calls*10 + n; return n }
@@ -53,6 +54,8 @@ ch := make(chan int, 3)
 ch <- 5
 inc := func() int { x++; return x }
 var nf func()
+var nm map[string]int
+st2 := []int{9, 8}
 arr := [3]string{"p", "q", "r"}
 parr := &arr
 var fs fmt.Stringer = it.base
@@ -79,7 +82,7 @@ zero := 0
 		{"many(\"a\")", "", "a0 true"}, {"many(\"a\", y...)", "", "a3 false"}, {"many(\"a\", x, 2)", "", "a2 false"},
 		{"anyOf(x)", "", "int"}, {"anyOf(nil)", "", "<nil>"}, {"anyOf(2.0)", "", "float64"}, {"anyOf('a')", "", "int32"}, {"anyOf(e)", "", "<nil>"}, {"anyOf(p)", "", "main.Point"}, {"anyOf(x == 1)", "", "bool"}, {"anyOf(i8)", "", "int8"},
 		{"must(it)", "", "base"}, {"must(nil)", "", "none"}, {"must(fs)", "", "base"}, {"fs.String()", "", "base"}, {"nothing()", "", ""},
-		{"order(1) + order(2)*order(3)", "", "7"}, {"calls", "", "123"}, {"b || order(9) > 0", "", "true"}, {"!b && order(9) > 0", "", "false"}, {"calls", "", "123"},
+		{"x + f(1)", "", "43"}, {"p.X - f(p.Y)", "", "-2"}, {"fmt.Sprint(x, f(x), f(1))", "", "41 42 2"}, {"order(1) + order(2)*order(3)", "", "7"}, {"calls", "", "123"}, {"b || order(9) > 0", "", "true"}, {"!b && order(9) > 0", "", "false"}, {"calls", "", "123"},
 		{"m[\"a\"] + m[\"z\"]", "", "1"}, {"mi[1] + mi[\"k\"]", "", "onetwo"}, {"len(m)", "", "1"}, {"cap(ch)", "", "3"}, {"arr[x-40]", "", "q"}, {"parr[2]", "", "r"}, {"s[1]", "", "195"}, {"s + \"!\"", "", "héllo!"}, {"s < \"i\"", "", "true"}, {"len(s)", "", "6"},
 		{"i8 + 1", "", "-128"}, {"-i8", "", "-127"}, {"u8 + 1", "", "0"}, {"^u8", "", "0"}, {"u8 << 1", "", "254"}, {"i8 >> 3", "", "15"}, {"x << 60", "", "-8070450532247928832"}, {"x % 7", "", "6"}, {"-x / 7", "", "-5"}, {"x &^ 1", "", "40"}, {"1 << x", "", "2199023255552"},
 		{"f32 + 0.2", "", "0.3"}, {"f64 + 0.2", "", "0.30000000000000004"}, {"f32 * f32", "", "0.010000001"}, {"float64(x) / 4", "", "10.25"}, {"int64(f64 * 100)", "", "10"}, {"float64(f32)", "", "0.10000000149011612"}, {"uint8(x + 250)", "", "35"}, {"int(u8) + 1", "", "256"},
@@ -105,14 +108,31 @@ zero := 0
 	s.is("st.Top() + sb.String()", "", "vabc")
 	s.is("when.Year() + sb.Len()", "", "2027")
 	s.is("when.Add(24 * 3600 * 1000000000).Day()", "", "4")
+	for _, c := range []struct{ code, stdout, text string }{
+		{"x = 7", "", ""}, {"x++\nx", "", "8"}, {"x--; x -= 2; x", "", "5"}, {"x *= f(x)\nx", "", "30"}, {"x <<= 2; x", "", "120"}, {"x &^= 8; x", "", "112"}, {"x %= 100; x", "", "12"},
+		{"p.X = 10\np", "", "{X:10 Y:2 name:pt}"}, {"pp.name += \"!\"\np.name", "", "pt!"}, {"*pp = it.Point; p", "", "{X:3 Y:4 name:}"}, {"pp = &p; pp.X++; p.X", "", "4"}, {"it.Point.X = 0; it.ID++; it.base.ID", "", "8"},
+		{"y[1] = x; y", "", "[1 12 3]"}, {"y[2] += y[0]; y", "", "[1 12 4]"}, {"arr[1] = s; parr[0] = \"z\"; arr", "", "[z héllo r]"}, {"m[\"b\"] = 5; m[\"b\"]++; m", "", "map[a:1 b:6]"}, {"mi[\"n\"] = \"new\"; len(mi)", "", "3"},
+		{"i8 = 127; i8++; i8", "", "-128"}, {"f32 /= 3; f32", "", "0.033333335"}, {"l = high; l += 100; l", "", "44"}, {"s = s + \"?\"; s", "", "héllo?"}, {"b = !b; b", "", "false"},
+		{"e = fail(false); e", "", "bad"}, {"e = nil; e == nil", "", "true"}, {"fs = it; fs.String()", "", "base"}, {"np = pp; np.Y", "", "4"}, {"np = nil; np == nil", "", "true"}, {"nf = nothing; nf()", "", ""}, {"inc = nil", "", ""}, {"y = nil; len(y)", "", "0"}, {"y = st2; y", "", "[9 8]"}, {"x = order(4)", "", ""}, {"x", "", "4"},
+		// A variable beside a call that sets it is read when the compiler reads it.
+		{"x = 1; inc = up", "", ""}, {"fmt.Println(x, inc(), inc())", "3 2 3\n", ""}, {"x + inc()", "", "8"}, {"x == inc()", "", "true"}, {"fmt.Sprint(x, f(inc()))", "", "6 7"}, {"x += inc(); x", "", "14"},
+	} {
+		if program, err := r.Direct("In[1]", c.code); err != nil || program == nil {
+			t.Errorf("%s is left to the compiler: %v", c.code, err)
+		}
+		s.is(c.code, c.stdout, c.text)
+	}
+	s.is("x = 1\nfunc() { fmt.Println(x, inc(), inc()); fmt.Println(x + inc()); fmt.Println(x == inc()); fmt.Println(fmt.Sprint(x, f(inc()))); x += inc() }()\nx", "3 2 3\n8\ntrue\n6 7\n", "14")
+	s.is("y = []int{1, 2, 3}; x = 42; nf = nil", "", "")
 	for code, has := range map[string]string{
-		"y[x]": "index out of range [42] with length 3", "arr[-zero-1+zero]": "index out of range [-1]", "s[x]": "index out of range [42] with length 6",
+		"np.X = 1": "nil pointer dereference", "*np = p": "nil pointer dereference", "y[x] = 1": "index out of range [42] with length 3", "nm[\"a\"] = 1": "assignment to entry in nil map", "x /= zero": "integer divide by zero",
+		"y[x]": "index out of range [42] with length 3", "arr[-zero-1+zero]": "index out of range [-1]", "s[x]": "index out of range [42] with length 7",
 		"x / zero": "integer divide by zero", "np.X": "nil pointer dereference", "np.Sum(1)": "nil pointer dereference", "nf()": "nil pointer dereference",
 		"1 << (zero - 1)": "negative shift amount", "mi[any(y)]": "unhashable type []int", "it.base.Tag(9)": "index out of range [9] with length 2",
 	} {
 		s.fails(code, "panic", has, "the cell")
 	}
-	for _, code := range []string{"x = 1", "a := x", "func() {}()", "Point{}", "[]int{x}", "strings.ToUpper(s)", "y[1:]", "append(y, 1)", "any(x)", "go nothing()",
+	for _, code := range []string{"a := x", "x, zero = 1, 2", "y[zero] = f(1)", "*pp = *pp.move(1)", "m[s], b = m[s]", "_ = x", "x = y[zero:][0]", "p = Point{}", "x*2 - inc()", "m[s] + order(1)", "len(y) + order(1)", "x + inc() + inc()", "p.Sum(inc())", "y[order(0)]", "-x == order(1)", "func() {}()", "Point{}", "[]int{x}", "strings.ToUpper(s)", "y[1:]", "append(y, 1)", "any(x)", "go nothing()",
 		"f(\n1)", "if b { }", "import _ \"os\"\nx", "for {}", "high", "int8(f64)", "complex(f64, 1)", "st.items[0:1]"} {
 		if program, _ := r.Direct("In[1]", code); program != nil {
 			t.Errorf("%s is not left to the compiler", code)

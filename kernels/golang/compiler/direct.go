@@ -14,8 +14,8 @@ import (
 // maxNodes bounds a cell that is evaluated without the compiler.
 const maxNodes = 500
 
-// direct makes a Program of a cell that only looks at values that are there and calls
-// what is there: no package has to be compiled, linked and loaded for it. nil for any
+// direct makes a Program of a cell that only looks at values that are there, sets
+// variables and calls what is there: no package has to be compiled, linked and loaded for it. nil for any
 // other cell, and for all whose meaning isn't certain to be the compiler's.
 func (c *checked) direct(cells map[*types.Package]*made) *wire.Program {
 	if c.file || len(c.tops) > 0 || len(c.body) == 0 || len(c.dots) > 0 {
@@ -36,30 +36,41 @@ func (c *checked) direct(cells map[*types.Package]*made) *wire.Program {
 	d := &director{e: e}
 	p := &wire.Program{Cell: c.cell.name}
 	for i, s := range c.body {
-		x, ok := s.(*ast.ExprStmt)
-		if !ok {
-			return nil
-		}
-		from, to, ok := e.span(x)
+		from, to, ok := e.span(s)
 		if !ok || strings.Contains(c.text[from:to], "\n") {
 			return nil // what fails is told with its line
 		}
 		step := wire.Step{Line: c.place(from).line}
-		if i == len(c.body)-1 {
-			step.Show = c.shown(x)
+		switch s := s.(type) {
+		case *ast.ExprStmt:
+			if t := c.info.Types[s.X]; !t.IsVoid() && !t.IsValue() {
+				return nil
+			}
+			step.Value = d.expr(s.X)
+			if i == len(c.body)-1 {
+				step.Show = c.shown(s)
+			}
+			if v := step.Value; v != nil && v.Op == wire.Constant && v.Name == "" {
+				return nil // of a type that only the compiler can give it
+			}
+		case *ast.AssignStmt:
+			if len(s.Lhs) != 1 || len(s.Rhs) != 1 {
+				return nil
+			}
+			step.By = strings.TrimSuffix(s.Tok.String(), "=")
+			step.To, step.Value = d.place(s.Lhs[0], s.Rhs[0]), d.expr(s.Rhs[0])
+			if step.To == nil {
+				return nil
+			}
+		case *ast.IncDecStmt:
+			step.By = s.Tok.String()[:1]
+			step.To, step.Value = d.place(s.X, nil), &wire.Node{Op: wire.Constant, Text: []byte("1")}
+			if step.To == nil {
+				return nil
+			}
 		}
-		t := c.info.Types[x.X]
-		switch {
-		case t.IsVoid(), t.IsValue():
-			step.Value = d.expr(x.X)
-		default:
+		if step.Value == nil || d.nodes > maxNodes || !order(step.Value) {
 			return nil
-		}
-		if step.Value == nil || d.nodes > maxNodes {
-			return nil
-		}
-		if step.Value.Op == wire.Constant && step.Value.Name == "" {
-			return nil // of a type that only the compiler can give it
 		}
 		p.Body = append(p.Body, step)
 	}
@@ -109,9 +120,60 @@ func (d *director) expr(x ast.Expr) *wire.Node {
 			return node(wire.Unary, x.Op.String(), d.expr(x.X))
 		}
 	case *ast.BinaryExpr:
+		a, b := d.e.info.TypeOf(x.X), d.e.info.TypeOf(x.Y)
+		if types.IsInterface(a) != types.IsInterface(b) && waiting(x) {
+			return nil // one is converted, and so is no variable that is read late
+		}
 		return node(wire.Binary, x.Op.String(), d.expr(x.X), d.expr(x.Y))
 	}
 	return nil
+}
+
+// place is what an assignment sets. In what order the operands of an index or a pointer
+// and a call on the right are evaluated is the compiler's to say.
+func (d *director) place(left, right ast.Expr) *wire.Node {
+	n := d.expr(left)
+	if n == nil || calls(n) || right != nil && !simple(n) && waiting(right) {
+		return nil
+	}
+	switch n.Op {
+	case wire.Variable, wire.Field, wire.Index, wire.Deref:
+		return n
+	}
+	return nil
+}
+
+// simple tells a variable, or a field of one.
+func simple(n *wire.Node) bool {
+	return n.Op == wire.Variable || n.Op == wire.Field && simple(n.X[0])
+}
+
+// calls tells whether an expression calls something, or receives.
+func calls(n *wire.Node) bool {
+	if n.Op == wire.Call || n.Op == wire.Unary && n.Name == "<-" {
+		return true
+	}
+	for _, x := range n.X {
+		if calls(x) {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting is calls for what is no Node yet; a conversion counts as a call.
+func waiting(x ast.Expr) bool {
+	found := false
+	ast.Inspect(x, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			found = true
+		case *ast.UnaryExpr:
+			found = found || n.Op == token.ARROW
+		}
+		return !found
+	})
+	return found
 }
 
 // node is a Node of operands that are all there.

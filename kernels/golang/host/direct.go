@@ -35,6 +35,14 @@ func (c *Cell) Prepare(p *wire.Program) (err error) {
 	c.program = p.Cell
 	steps := make([]func(), len(p.Body))
 	for i, s := range p.Body {
+		if s.To != nil {
+			set := b.assignment(s)
+			steps[i] = func() {
+				c.line = s.Line
+				set()
+			}
+			continue
+		}
 		x := b.values(s.Value, nil)
 		steps[i] = func() {
 			c.line = s.Line
@@ -233,18 +241,24 @@ func (b *builder) call(n *wire.Node) value {
 	if len(args) < fixed || !t.IsVariadic() && (len(args) > fixed || n.Spread) || n.Spread && len(args) != fixed+1 {
 		return b.fail(n, "other arguments")
 	}
-	var in []value
-	for i, a := range args[:fixed] {
-		in = append(in, b.as(b.expr(a, t.In(i)), t.In(i), a))
-	}
-	if t.IsVariadic() {
-		in = append(in, b.variadic(args[fixed:], t.In(fixed), n.Spread))
+	// All arguments are come to before one is converted: what stands for a variable is
+	// read after the calls beside it.
+	in := make([]argument, len(args))
+	for i, a := range args {
+		to := t.In(min(i, t.NumIn()-1))
+		if t.IsVariadic() && i >= fixed && !n.Spread {
+			to = to.Elem()
+		}
+		in[i] = b.argument(a, to)
 	}
 	run := func() []reflect.Value {
 		fun := f.get()
-		values := make([]reflect.Value, len(in))
-		for i, a := range in {
-			values[i] = a.get()
+		for i := range in {
+			*in[i].come = in[i].raw.get()
+		}
+		values := make([]reflect.Value, 0, len(in))
+		for _, a := range in[:fixed] {
+			values = append(values, a.value.get())
 		}
 		if fun.IsNil() {
 			nilDereference()
@@ -252,7 +266,7 @@ func (b *builder) call(n *wire.Node) value {
 		live.Check()
 		var out []reflect.Value
 		if t.IsVariadic() {
-			out = fun.CallSlice(values)
+			out = fun.CallSlice(append(values, variadic(in[fixed:], t.In(fixed), n.Spread)))
 		} else {
 			out = fun.Call(values)
 		}
@@ -265,25 +279,32 @@ func (b *builder) call(n *wire.Node) value {
 	return value{many: run}
 }
 
+// argument is an argument of a call: raw as it stands there, and, once come has that,
+// value of its parameter's type.
+type argument struct {
+	raw, value value
+	come       *reflect.Value
+}
+
+func (b *builder) argument(n *wire.Node, to reflect.Type) argument {
+	a := argument{raw: b.expr(n, to), come: new(reflect.Value)}
+	a.value = b.as(value{typ: a.raw.typ, get: func() reflect.Value { return *a.come }}, to, n)
+	return a
+}
+
 // variadic is the last argument of a variadic function: nil where there is nothing in it.
-func (b *builder) variadic(args []*wire.Node, t reflect.Type, spread bool) value {
-	if spread {
-		return b.as(b.expr(args[0], t), t, args[0])
+func variadic(in []argument, t reflect.Type, spread bool) reflect.Value {
+	switch {
+	case spread:
+		return in[0].value.get()
+	case len(in) == 0:
+		return reflect.Zero(t)
 	}
-	var in []value
-	for _, a := range args {
-		in = append(in, b.as(b.expr(a, t.Elem()), t.Elem(), a))
+	all := reflect.MakeSlice(t, len(in), len(in))
+	for i, a := range in {
+		all.Index(i).Set(a.value.get())
 	}
-	return value{typ: t, get: func() reflect.Value {
-		if len(in) == 0 {
-			return reflect.Zero(t)
-		}
-		all := reflect.MakeSlice(t, len(in), len(in))
-		for i, v := range in {
-			all.Index(i).Set(v.get())
-		}
-		return all
-	}}
+	return all
 }
 
 // field goes a way through fields and the pointers between them.

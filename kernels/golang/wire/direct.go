@@ -8,10 +8,14 @@ type Program struct {
 	Body []Step
 }
 
-// Step is an expression that is evaluated for its effect or its value.
+// Step is an expression that is evaluated for its effect or its value, or an assignment.
 type Step struct {
 	Line  int
 	Value *Node
+	// To, of an assignment, is what is set: a variable, or what is in one; to Value, or by
+	// the operator By to what that gives of both.
+	To *Node  `json:",omitempty"`
+	By string `json:",omitempty"`
 	// Show is how the value is shown: "" (not at all), Show, ShowAll, ShowError; of
 	// package live.
 	Show string `json:",omitempty"`
