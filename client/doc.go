@@ -15,6 +15,10 @@
 // errors.Is(err, &api.Error{Code: api.CodeBusy}) asks for one. A cell that fails is no
 // error, but an Execution with another status than ok.
 //
+// A request is named by api.WithRequestID, or the agent names it: Stream.RequestID, the
+// RequestID of an *api.Error and the texts of errors have the id, which finds the request in
+// the agent's log.
+//
 // # What it trusts
 //
 // Nothing: the agent's other end is a machine that a stranger's code runs in. An answer

@@ -221,7 +221,7 @@ func (a *agent) nothingLeft() {
 		}
 		return err
 	})
-	if log := a.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, "DATA RACE") {
+	if log := a.log.String(); strings.Contains(log, "level=ERROR") || strings.Contains(log, `"level":"ERROR"`) || strings.Contains(log, "DATA RACE") {
 		a.t.Errorf("the agent's log has errors:\n%s", tail(log, 8<<10))
 	}
 }
