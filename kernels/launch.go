@@ -27,6 +27,10 @@ type Launch struct {
 	Env []string
 	// Files are written into the private directory before the start, by name.
 	Files map[string][]byte
+	// Temp tells that the kernel leaves temporary files behind when it is killed: it gets a
+	// directory of its own for them, as TMPDIR, which is removed after it. What TMPDIR was
+	// comes as CELLARD_TMPDIR, for what the kernel starts.
+	Temp bool
 	// InterruptMode is "signal" or "message".
 	InterruptMode string
 	// Transport is "ipc", or "tcp" for a kernel that is not known to do ipc.

@@ -26,6 +26,7 @@ func rRunner(o Options, settings []string) runner {
 					Argv:          r.Argv(program.Program),
 					Env:           append(r.Env(o.Env), settings...),
 					Files:         r.Files(),
+					Temp:          true,
 					InterruptMode: "signal",
 					Transport:     "ipc",
 					CellEnv:       true,

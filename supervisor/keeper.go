@@ -76,7 +76,8 @@ func (k *keeper) close() {
 }
 
 // Keeper is the keeper's main: it reads what the agent tells on r, and when that ends
-// without a goodbye it kills what the kernels have left behind and removes dir.
+// without a goodbye it kills what the kernels have left behind and removes dir, and their
+// temporary directories.
 func Keeper(r io.Reader, mark, dir string) {
 	pids := map[int]bool{}
 	lines := bufio.NewScanner(r)
@@ -106,6 +107,6 @@ func Keeper(r io.Reader, mark, dir string) {
 		}
 	}
 	if dir != "" {
-		_ = os.RemoveAll(dir)
+		removeTemps(dir)
 	}
 }

@@ -30,6 +30,7 @@ type kernel struct {
 	client   *jupyter.Client
 	launch   *kernels.Launch
 	dir      string // its private directory, removed by close
+	temp     string // for its temporary files, if it has one: see makeTemp
 	mark     string // NAME=VALUE in the environment of all that comes from it
 	info     api.KernelInfo
 	language json.RawMessage // language_info, as a notebook has it
@@ -139,6 +140,9 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		return errors.New("its kernelspec has no argv")
 	}
 	vars := m.environ(k.launch.Env, env, k.mark)
+	if k.launch.Temp {
+		vars = k.makeTemp(m, vars)
+	}
 	program := k.launch.Program
 	if program == "" {
 		if program, err = environ.LookPath(vars, argv[0]); err != nil {
@@ -300,6 +304,7 @@ func (k *kernel) close() {
 		}
 		k.meter.Close()
 	}
+	k.removeTemp()
 	_ = os.RemoveAll(k.dir)
 }
 

@@ -39,6 +39,17 @@ setup_locale <- function() {
   }
 }
 
+# setup_temp lets children have their own place for temporary files: the session's is
+# removed with it.
+setup_temp <- function() {
+  place <- Sys.getenv("CELLARD_TMPDIR", NA)
+  if (is.na(place)) {
+    return()
+  }
+  Sys.unsetenv("CELLARD_TMPDIR")
+  if (nzchar(place)) Sys.setenv(TMPDIR = place) else Sys.unsetenv("TMPDIR")
+}
+
 # setup_library makes a library that packages can be installed into. R has the user's
 # own on its path only if it was there at the start.
 setup_library <- function() {
