@@ -31,7 +31,7 @@ func TestDamagedIndex(t *testing.T) {
 		"letters.go": "package letters\nimport \"unicode/utf8\"\nfunc Count(s string) int { return utf8.RuneCountInString(s) }\n"})
 
 	cache := filepath.Join(own, "build")
-	fill := exec.Command("go", "list", "-deps", "unicode/utf8")
+	fill := exec.Command(toolchain(t).Program, "list", "-deps", "unicode/utf8")
 	fill.Dir = own // this tree's module may want another toolchain
 	fill.Env = append(os.Environ(), "GOCACHE="+cache, "GOTOOLCHAIN=local", "GOFLAGS=", "GO_TELEMETRY_CHILD=2")
 	if out, err := fill.CombinedOutput(); err != nil {

@@ -23,4 +23,9 @@
 //     stop; goroutines catch their panics.
 //
 // The edits are made in the text, so that lines stay the user's.
+//
+// Two kinds of cells are special. One that only looks at what is there, sets it and calls
+// it becomes a wire.Program, which the worker evaluates (direct, order). One that has a
+// method of an earlier cell's type gets the declarations before it that the type needs
+// to be declared again (again).
 package compiler
