@@ -201,7 +201,10 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 	defer wg.Wait()
 	ticker := time.NewTicker(askAgain)
 	defer ticker.Stop()
-	for {
+	for asks := 0; ; asks++ {
+		if asks > 3 { // it doesn't end by what its own thread can do
+			releaseFIFO(k.p.cmd.Process.Pid)
+		}
 		_ = k.p.cmd.Process.Signal(syscall.SIGCONT) // it may have stopped itself
 		k.p.stops.bytes(binary.LittleEndian.AppendUint32(nil, id))
 		k.p.commands.json(map[string]any{"op": "interrupt", "id": id})

@@ -1,0 +1,80 @@
+package node
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// releaseFIFO lets Node's main thread go where a stopped cell has it wait for the other end
+// of a FIFO. Nothing can stop it there, since libuv repeats a call that a signal has cut
+// short. The FIFO is opened for a moment: what waits for the other end goes on, and what
+// then reads comes to the end.
+func releaseFIFO(pid int) {
+	path := waitsForFIFO(pid)
+	if path == "" {
+		return
+	}
+	// This never waits, and changes nothing of what is no FIFO by now.
+	if fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0); err == nil {
+		unix.Close(fd)
+	}
+}
+
+// waitsForFIFO is the path of the FIFO that a process's main thread waits for, or "".
+func waitsForFIFO(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
+	if err != nil {
+		return ""
+	}
+	f := strings.Fields(string(b)) // "running", or a number and arguments
+	if len(f) < 3 {
+		return ""
+	}
+	number, _ := strconv.ParseInt(f[0], 10, 64)
+	first, _ := strconv.ParseUint(f[1], 0, 64)
+	second, _ := strconv.ParseUint(f[2], 0, 64)
+	var path string
+	switch number {
+	case unix.SYS_OPENAT: // libuv's are all from the current directory
+		if path = textAt(pid, second); path == "" {
+			return ""
+		}
+		if !filepath.IsAbs(path) {
+			path = fmt.Sprintf("/proc/%d/cwd/%s", pid, path)
+		}
+	case unix.SYS_READ, unix.SYS_READV, unix.SYS_WRITE, unix.SYS_WRITEV:
+		path = fmt.Sprintf("/proc/%d/fd/%d", pid, first)
+	default:
+		return ""
+	}
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return ""
+	}
+	return path
+}
+
+// textAt reads a path from a process's memory, a page at a time: the next may not be there.
+func textAt(pid int, at uint64) string {
+	page := uint64(os.Getpagesize())
+	var text []byte
+	for len(text) <= unix.PathMax {
+		b := make([]byte, page-at%page)
+		n, err := unix.ProcessVMReadv(pid, []unix.Iovec{{Base: &b[0], Len: page - at%page}}, []unix.RemoteIovec{{Base: uintptr(at), Len: len(b)}}, 0)
+		if err != nil || n <= 0 {
+			return ""
+		}
+		if end := bytes.IndexByte(b[:n], 0); end >= 0 {
+			return string(append(text, b[:end]...))
+		}
+		text = append(text, b[:n]...)
+		at += uint64(n)
+	}
+	return ""
+}

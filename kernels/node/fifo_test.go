@@ -1,0 +1,26 @@
+package node
+
+import (
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A cell whose thread waits for the other end of a FIFO is stopped.
+func TestFIFO(t *testing.T) {
+	each(t, func(t *testing.T, program string) {
+		dir := t.TempDir()
+		for _, name := range []string{"a", "b"} {
+			if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := open(t, JavaScript, program)
+		s.run("let x = 41; const fs = require('fs'); process.chdir('" + dir + "')").ok()
+		s.within(soon, "fs.readFileSync('"+dir+"/a'); for (;;);").stopped()
+		s.run("x").text("41").out("", "")
+		s.within(soon, "fs.openSync('b', 'w'); for (;;);").stopped()
+		s.run("x").text("41").out("", "")
+	})
+}
