@@ -45,7 +45,11 @@ func withSecrets(t *testing.T, a *agent) {
 	})
 	a.over(live.ID)
 	// Output while no cell runs, and the last words of a kernel.
-	a.cell("python", "import subprocess; p = subprocess.Popen(['sh', '-c', 'sleep 0.3; echo "+secret+"between'])")
+	start := filepath.Join(a.workspace, "start")
+	a.cell("python", "import subprocess; p = subprocess.Popen(['sh', '-c', 'until [ -e "+start+" ]; do sleep 0.05; done; echo "+secret+"between'])")
+	if err := os.WriteFile(start, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	a.eventually("what came between cells is logged", func() error {
 		if !strings.Contains(a.log.String(), "between cells") && strings.Contains(strings.Join(a.c.Args, " "), "debug") {
 			return errString("no such line")
@@ -54,8 +58,9 @@ func withSecrets(t *testing.T, a *agent) {
 	})
 	a.run(object{"code": "import os; os.write(2, b'" + secret + "words'); os._exit(1)"})
 	a.cell("python", "1")
-	a.cell("python", "import os, threading; threading.Timer(0.1, lambda: (os.write(2, b'"+secret+"idle-words'), os._exit(1))).start()")
-	a.eventually("it died while idle", func() error {
+	// On a slow machine that is within the cell still, which is as well.
+	a.run(object{"code": "import os, threading; threading.Timer(0.5, lambda: (os.write(2, b'" + secret + "idle-words'), os._exit(1))).start()"})
+	a.eventually("it has died", func() error {
 		if s := a.context("python").State; s != api.ContextDead {
 			return errString(string(s))
 		}

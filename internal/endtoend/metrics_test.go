@@ -76,7 +76,7 @@ func TestMetricsTellWhatRan(t *testing.T) {
 	for dir := spec; dir != filepath.Dir(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
 		_ = os.Chmod(dir, 0o755) // cells of another user read it too
 	}
-	a := start(t, config{env: []string{"JUPYTER_PATH=" + filepath.Dir(filepath.Dir(spec))}, args: []string{"--store-quota", "300KiB", "--interrupt-grace", "1s"}})
+	a := start(t, config{env: []string{"JUPYTER_PATH=" + filepath.Dir(filepath.Dir(spec))}, args: []string{"--store-quota", "300KiB"}})
 	var ran []*api.Execution
 	code := 0
 	run := func(status api.Status, o object) {
