@@ -1,13 +1,16 @@
 """Makes notebooks, runs them by nbclient, and holds what cellard made of them against it.
 
-notebook.py make DIR          writes DIR/NAME.ipynb
-notebook.py compare DIR OUT SESSIONS
-                              runs each by nbclient; OUT/NAME.ipynb must say the same, and
-                              so must what an agent made of the session, SESSIONS/NAME.ipynb
+notebook.py make DIR           writes DIR/NAME.ipynb
+notebook.py real FETCHED DIR   the same of real notebooks; DIR/NAME has what lies beside each
+notebook.py compare DIR OUT SESSIONS [WORK]
+                               runs each by nbclient, in WORK/NAME made anew of DIR/NAME if
+                               WORK is given; OUT/NAME.ipynb must say the same, and so must
+                               what an agent made of the session, SESSIONS/NAME.ipynb
 """
 import datetime
 import pathlib
 import re
+import shutil
 import sys
 
 import nbformat
@@ -69,6 +72,51 @@ def make(directory):
         nbformat.write(nb, directory / f"{name}.ipynb")
 
 
+# Of several packages and kinds: files written, the code of others, figures, HTML, audio,
+# SVG, tables, updates, animations, images.
+IPYTHON = "ipython-7.34.0/examples/IPython Kernel/"
+REAL = {
+    "animations": IPYTHON + "Animations Using clear_output",
+    "capturing": IPYTHON + "Capturing Output",
+    "external": IPYTHON + "Working With External Code",
+    "plotting": IPYTHON + "Plotting in the Notebook",
+    "rich": IPYTHON + "Rich Output",
+    "terminal": IPYTHON + "Terminal Usage",
+    "tables": IPYTHON + "Third Party Rich Output",
+    "updating": IPYTHON + "Updating Displays",
+    "factorials": "nbclient-0.11.0/tests/files/Factorials",
+    "image": "nbclient-0.11.0/tests/files/Inline Image",
+}
+
+
+def real(fetched, directory):
+    for name, path in REAL.items():
+        source = fetched / f"{path}.ipynb"
+        nb = nbformat.read(source, as_version=4)
+        nb = new_notebook(cells=[cell for cell in nb.cells], metadata={"kernelspec": KERNEL})
+        for i, cell in enumerate(nb.cells):
+            cell.id = f"c{i}"
+            if cell.cell_type == "code":
+                cell.outputs, cell.execution_count = [], None
+        nbformat.write(nb, directory / f"{name}.ipynb")
+        shutil.copytree(source.parent, directory / name)
+
+
+# What no two runs have alike: addresses, the kernel's own names of cells, random ids.
+VARIES = re.compile(r"\b0x[0-9a-f]{6,}|ipykernel_\d+/\d+\.py|(?<=display_id=)[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def same(value):
+    """A value without what varies."""
+    if isinstance(value, str):
+        return VARIES.sub("…", value)
+    if isinstance(value, dict):
+        return {k: same(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [same(v) for v in value]
+    return value
+
+
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -92,7 +140,7 @@ def outputs(cell):
             o["data"] = {k: v.strip() if k.startswith("image/") else v for k, v in o["data"].items()}
             o["metadata"] = {}
         said.append(o)
-    return said
+    return same(said)
 
 
 TIMES = ["iopub.status.busy", "iopub.execute_input", "shell.execute_reply", "iopub.status.idle"]
@@ -123,12 +171,18 @@ def compare_session(name, path, want):
     return faults
 
 
-def compare(directory, out, sessions):
+def compare(directory, out, sessions, work=None):
     faults = 0
-    for name in NOTEBOOKS:
+    for path in sorted(directory.glob("*.ipynb")):
+        name = path.stem
         before = nbformat.read(directory / f"{name}.ipynb", as_version=4)
         want = nbformat.read(directory / f"{name}.ipynb", as_version=4)
-        NotebookClient(want, timeout=120).execute()
+        where = {}
+        if work is not None:
+            shutil.rmtree(work / name)
+            shutil.copytree(directory / name, work / name)
+            where = {"allow_errors": True, "resources": {"metadata": {"path": str(work / name)}}}
+        NotebookClient(want, timeout=600, **where).execute()
         got = nbformat.read(out / f"{name}.ipynb", as_version=4)
         nbformat.validate(got)
         faults += compare_session(name, sessions / f"{name}.ipynb", want)
@@ -151,5 +205,7 @@ def compare(directory, out, sessions):
 
 if sys.argv[1] == "make":
     make(pathlib.Path(sys.argv[2]))
+elif sys.argv[1] == "real":
+    real(pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3]))
 else:
     compare(*map(pathlib.Path, sys.argv[2:]))
