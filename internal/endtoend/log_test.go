@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -94,7 +95,7 @@ func secrets(log string) (lines []string) {
 // badKernel is a directory for JUPYTER_PATH with a kernel that says something and ends.
 func badKernel(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := fixture.Dir(t, 0o755) // cells of another user read it too
 	spec := filepath.Join(dir, "kernels", "no-start")
 	if err := os.MkdirAll(spec, 0o755); err != nil {
 		t.Fatal(err)
@@ -103,9 +104,6 @@ func badKernel(t *testing.T) string {
 		"display_name": "x", "language": "x"})
 	if err := os.WriteFile(filepath.Join(spec, "kernel.json"), text, 0o644); err != nil {
 		t.Fatal(err)
-	}
-	for d := spec; len(d) > len(os.TempDir()); d = filepath.Dir(d) {
-		_ = os.Chmod(d, 0o755) // cells of another user read it too
 	}
 	return dir
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -64,7 +65,7 @@ func (v figures) lack(want figures) error {
 // What the metrics say is what was run.
 func TestMetricsTellWhatRan(t *testing.T) {
 	// A kernelspec whose names are a stranger's: they must make no series of their own.
-	spec := filepath.Join(t.TempDir(), "kernels", "strangers-own")
+	spec := filepath.Join(fixture.Dir(t, 0o755), "kernels", "strangers-own")
 	if err := os.MkdirAll(spec, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +73,6 @@ func TestMetricsTellWhatRan(t *testing.T) {
 		"display_name": "x", "language": "stranger's\n\"language\""})
 	if err := os.WriteFile(filepath.Join(spec, "kernel.json"), text, 0o644); err != nil {
 		t.Fatal(err)
-	}
-	for dir := spec; dir != filepath.Dir(os.TempDir()) && dir != "/"; dir = filepath.Dir(dir) {
-		_ = os.Chmod(dir, 0o755) // cells of another user read it too
 	}
 	a := start(t, config{env: []string{"JUPYTER_PATH=" + filepath.Dir(filepath.Dir(spec))}, args: []string{"--store-quota", "300KiB"}})
 	var ran []*api.Execution
