@@ -115,7 +115,9 @@ type listing struct {
 	err   error
 }
 
-func (l *listing) Variables(context.Context) ([]api.Variable, int, error) { return l.list, l.total, l.err }
+func (l *listing) Variables(context.Context) ([]api.Variable, int, error) {
+	return l.list, l.total, l.err
+}
 
 func (l *toy) Close() error {
 	l.closed = true
