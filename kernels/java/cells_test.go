@@ -63,6 +63,11 @@ func TestStreams(t *testing.T) {
 		if o, e := r.Stream("stdout"), r.Stream("stderr"); o != "child\n" || e != "other\n" || r.text() != "3" {
 			t.Errorf("%q %q %s", o, e, r.text())
 		}
+		// Halves of a character that are printed one by one are a character.
+		r = s.ok(t, `for (char c : "a\uD83D\uDE00b".toCharArray()) System.out.print(c); System.out.print("\uD83D"); System.out.print("x"); System.out.println((Object) null); System.out.printf("%s %5.1f%n", "é", 1.25); System.out.append("s").append('c').println(new char[] {'o', 'k'});`)
+		if o := r.Stream("stdout"); o != "a😀b?xnull\né   1.3\nscok\n" {
+			t.Errorf("%q", o)
+		}
 		// A thread's output is its own cell's, whoever runs meanwhile.
 		first := s.ok(t, `new Thread(() -> { while (!Thread.interrupted()) { System.out.print("1"); try { Thread.sleep(1); } catch (InterruptedException e) { return; } } }, "printer").start(); Thread.sleep(50);`)
 		second := s.ok(t, `System.out.print("2"); Thread.sleep(100); for (var t : Thread.getAllStackTraces().keySet()) if (t.getName().equals("printer")) t.interrupt();`)

@@ -181,6 +181,18 @@ clock.start();`)
 	})
 }
 
+// What threads were stopped in printing is not printed by the next cell.
+func TestStopsPrinting(t *testing.T) {
+	onEach(t, func(t *testing.T, s *session) {
+		for range 20 {
+			s.stops(t, `for (int i = 0; i < 4; i++) new Thread(() -> { while (true) System.out.println("old"); }).start(); while (true) { System.out.print("old"); System.err.print("old"); }`)
+			if r := s.ok(t, `System.out.println("new"); System.err.print("new");`); r.Stream("stdout") != "new\n" || r.Stream("stderr") != "new" {
+				t.Fatalf("%q %q", r.Stream("stdout"), r.Stream("stderr"))
+			}
+		}
+	})
+}
+
 // What can't be stopped is left behind: the next cells run on another thread, and the
 // old one does nothing any more.
 func TestLeftBehind(t *testing.T) {

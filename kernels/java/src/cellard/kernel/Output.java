@@ -21,13 +21,144 @@ final class Output {
     }
 
     PrintStream stream(char type) {
-        return new PrintStream(new Stream(type), false, StandardCharsets.UTF_8) {
-            /** A writer around System.out that is closed would close it for all cells. */
-            @Override
-            public void close() {
-                flush();
+        return new Unbuffered(new Stream(type));
+    }
+
+    /**
+     * A PrintStream that keeps nothing back. The writers inside of PrintStream would keep
+     * what a thread was stopped in printing, and print it with the next cell.
+     */
+    private final class Unbuffered extends PrintStream {
+        private char high; // half of a character, whose other half comes with the next print
+        private Cell highOf;
+
+        Unbuffered(Stream stream) {
+            super(stream, false, StandardCharsets.UTF_8);
+        }
+
+        private synchronized void text(String s) {
+            if (s.isEmpty()) {
+                return;
             }
-        };
+            Cell cell = cell();
+            if (high != 0 && highOf == cell) {
+                s = high + s;
+            }
+            high = s.charAt(s.length() - 1);
+            highOf = cell;
+            if (Character.isHighSurrogate(high)) {
+                s = s.substring(0, s.length() - 1);
+            } else {
+                high = 0;
+            }
+            byte[] bytes = s.getBytes(StandardCharsets.UTF_8);
+            write(bytes, 0, bytes.length);
+        }
+
+        private void line(String s) {
+            text(s + System.lineSeparator());
+        }
+
+        /** A writer around System.out that is closed would close it for all cells. */
+        @Override
+        public void close() {
+            flush();
+        }
+
+        @Override
+        public void print(boolean b) {
+            text(String.valueOf(b));
+        }
+
+        @Override
+        public void print(char c) {
+            text(String.valueOf(c));
+        }
+
+        @Override
+        public void print(int i) {
+            text(String.valueOf(i));
+        }
+
+        @Override
+        public void print(long l) {
+            text(String.valueOf(l));
+        }
+
+        @Override
+        public void print(float f) {
+            text(String.valueOf(f));
+        }
+
+        @Override
+        public void print(double d) {
+            text(String.valueOf(d));
+        }
+
+        @Override
+        public void print(char[] s) {
+            text(String.valueOf(s));
+        }
+
+        @Override
+        public void print(String s) {
+            text(String.valueOf(s));
+        }
+
+        @Override
+        public void print(Object o) {
+            text(String.valueOf(String.valueOf(o))); // a toString may return null
+        }
+
+        @Override
+        public void println() {
+            line("");
+        }
+
+        @Override
+        public void println(boolean b) {
+            line(String.valueOf(b));
+        }
+
+        @Override
+        public void println(char c) {
+            line(String.valueOf(c));
+        }
+
+        @Override
+        public void println(int i) {
+            line(String.valueOf(i));
+        }
+
+        @Override
+        public void println(long l) {
+            line(String.valueOf(l));
+        }
+
+        @Override
+        public void println(float f) {
+            line(String.valueOf(f));
+        }
+
+        @Override
+        public void println(double d) {
+            line(String.valueOf(d));
+        }
+
+        @Override
+        public void println(char[] s) {
+            line(String.valueOf(s));
+        }
+
+        @Override
+        public void println(String s) {
+            line(String.valueOf(s));
+        }
+
+        @Override
+        public void println(Object o) {
+            line(String.valueOf(String.valueOf(o)));
+        }
     }
 
     private Cell cell() {
