@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/cellard/cellard/notebook"
@@ -58,6 +60,45 @@ func (f *runFlags) runNotebook(ctx context.Context, p *printer, running *current
 		return exitOK, nb.Save(f.notebookOut)
 	}
 	return exitOK, nil
+}
+
+// outputFile is where a notebook that is to be written to file is saved: what a link leads
+// to, else the file itself. Saving replaces it by a rename, so it must be a regular file,
+// or not there yet: a device or a FIFO would be gone.
+func outputFile(file string) (string, error) {
+	fi, err := os.Lstat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return file, nil
+	}
+	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		link := file
+		if file, err = filepath.EvalSymlinks(link); err != nil {
+			return "", fmt.Errorf("-o %s is a link that leads nowhere: %w; remove it, or name another file", link, err)
+		}
+		fi, err = os.Lstat(file)
+	}
+	if err != nil {
+		return "", fmt.Errorf("-o: %w", err)
+	}
+	if !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("-o %s is %s, which the notebook would replace; name a file, a new one or one to overwrite", file, kindOf(fi.Mode()))
+	}
+	return file, nil
+}
+
+// kindOf is what a file is that is no regular one.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "a directory"
+	case m&fs.ModeNamedPipe != 0:
+		return "a FIFO"
+	case m&fs.ModeSocket != 0:
+		return "a socket"
+	case m&fs.ModeDevice != 0:
+		return "a device"
+	}
+	return "no regular file"
 }
 
 // noteLanguage notes which language's kernel has run the notebook.

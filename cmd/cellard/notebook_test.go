@@ -3,9 +3,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -179,5 +181,56 @@ func TestNotebookEnds(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".cellard-*")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v %v", left, err)
+	}
+}
+
+// What lies where the notebook is to be written is never replaced by it, unless it is a
+// file; a link leads to one. What is refused is so before an agent is called.
+func TestNotebookOutput(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	const empty = `{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}`
+	for _, name := range []string{"in.ipynb", "target"} {
+		if err := os.WriteFile(at(name), []byte(empty), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := net.Listen("unix", at("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, err := range []error{syscall.Mkfifo(at("fifo"), 0o600), os.Mkdir(at("directory"), 0o700), os.Symlink("fifo", at("link to FIFO")),
+		os.Symlink("none", at("dangling")), os.Symlink("target", at("link"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	modes := func() (all []string) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			all = append(all, e.Name()+" "+e.Type().String())
+		}
+		return all
+	}
+	before := modes()
+	for name, want := range map[string]string{"fifo": "a FIFO", "directory": "a directory", "socket": "a socket", "link to FIFO": "a FIFO", "dangling": "leads nowhere"} {
+		code, _, stderr := output(t, nil, "run", "--agent", "unix://"+at("nobody"), at("in.ipynb"), "-o", at(name))
+		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "name a") {
+			t.Errorf("%s: code %d, %s", name, code, stderr)
+		}
+	}
+	env := []string{"CELLARD_WORKSPACE=" + fixture.Dir(t, 0o777), "CELLARD_RUNTIME_DIR=" + fixture.Dir(t, 0o711), "TMPDIR=" + fixture.Dir(t, 0o755)}
+	if code, _, stderr := output(t, env, "run", at("in.ipynb"), "-o", at("link")); code != 0 {
+		t.Errorf("through a link: code %d, %s", code, stderr)
+	}
+	if after := modes(); !slices.Equal(after, before) {
+		t.Errorf("it was %q, and is %q", before, after)
+	}
+	if b, err := os.ReadFile(at("target")); err != nil || string(b) == empty {
+		t.Errorf("the link's target has not been written: %q %v", b, err)
 	}
 }

@@ -114,6 +114,11 @@ func runCell(args []string) int {
 			fmt.Fprintln(os.Stderr, "cellard run: a notebook is run alone, with -o for the file to write it to, and without --json and --out-dir")
 			return exitUsage
 		}
+		var err error
+		if f.notebookOut, err = outputFile(f.notebookOut); err != nil {
+			fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
+			return exitUsage
+		}
 		if f.req.Language == "" && f.req.Context == "" {
 			f.req.Language = nb.Language()
 		}
