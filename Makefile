@@ -34,7 +34,7 @@ test: build
 	@newest="$$(scripts/setup-python.sh newest)" && oldest="$$(scripts/setup-python.sh oldest)" && \
 	languages="$$(scripts/setup-languages.sh)" && eval "$$languages" && \
 	CELLARD_TEST_PYTHON="$$newest" CELLARD_TEST_PYTHONS="$$oldest:$$newest" CGO_ENABLED=1 \
-	$(GO) run $(GOTESTSUM) --format pkgname -- -race -timeout 20m ./...
+	$(GO) run $(GOTESTSUM) --format pkgname -- -race -timeout 40m ./...
 
 # Apart from test: it takes root, QEMU and Rust to set up, and some minutes.
 guest:
