@@ -32,6 +32,12 @@ func nothing() {}
 func up() int { x++; return x }
 func must(s fmt.Stringer) string { if s == nil { return "none" }; return s.String() }
 var calls int
+func px() *int { return &x }
+func ys() []int { return y }
+func ms() map[string]int { return m }
+func pa() *[3]int { return nil }
+func two(a, b any) string { return fmt.Sprint(a, b) }
+func movep() int { p.X++; pp = &Point{p.X * 10, 0, ""}; return p.X }
 func order(n int) int { calls = calls*10 + n; return n }
 x, y := 41, []int{1, 2, 3}
 s := "héllo"
@@ -82,7 +88,7 @@ zero := 0
 		{"many(\"a\")", "", "a0 true"}, {"many(\"a\", y...)", "", "a3 false"}, {"many(\"a\", x, 2)", "", "a2 false"},
 		{"anyOf(x)", "", "int"}, {"anyOf(nil)", "", "<nil>"}, {"anyOf(2.0)", "", "float64"}, {"anyOf('a')", "", "int32"}, {"anyOf(e)", "", "<nil>"}, {"anyOf(p)", "", "main.Point"}, {"anyOf(x == 1)", "", "bool"}, {"anyOf(i8)", "", "int8"},
 		{"must(it)", "", "base"}, {"must(nil)", "", "none"}, {"must(fs)", "", "base"}, {"fs.String()", "", "base"}, {"nothing()", "", ""},
-		{"x + f(1)", "", "43"}, {"p.X - f(p.Y)", "", "-2"}, {"fmt.Sprint(x, f(x), f(1))", "", "41 42 2"}, {"order(1) + order(2)*order(3)", "", "7"}, {"calls", "", "123"}, {"b || order(9) > 0", "", "true"}, {"!b && order(9) > 0", "", "false"}, {"calls", "", "123"},
+		{"x + f(1)", "", "43"}, {"p.X - f(p.Y)", "", "-2"}, {"fmt.Sprint(x, f(x), f(1))", "", "41 42 2"}, {"f(1) + pp.Y*2 + len(y)", "", "9"}, {"two(*px(), m[\"a\"])", "", "41 1"}, {"two(f(1), *px()+1)", "", "2 42"}, {"(p.Sum)(10)", "", "13"}, {"order(1) + order(2)*order(3)", "", "7"}, {"calls", "", "123"}, {"b || order(9) > 0", "", "true"}, {"!b && order(9) > 0", "", "false"}, {"calls", "", "123"},
 		{"m[\"a\"] + m[\"z\"]", "", "1"}, {"mi[1] + mi[\"k\"]", "", "onetwo"}, {"len(m)", "", "1"}, {"cap(ch)", "", "3"}, {"arr[x-40]", "", "q"}, {"parr[2]", "", "r"}, {"s[1]", "", "195"}, {"s + \"!\"", "", "héllo!"}, {"s < \"i\"", "", "true"}, {"len(s)", "", "6"},
 		{"i8 + 1", "", "-128"}, {"-i8", "", "-127"}, {"u8 + 1", "", "0"}, {"^u8", "", "0"}, {"u8 << 1", "", "254"}, {"i8 >> 3", "", "15"}, {"x << 60", "", "-8070450532247928832"}, {"x % 7", "", "6"}, {"-x / 7", "", "-5"}, {"x &^ 1", "", "40"}, {"1 << x", "", "2199023255552"},
 		{"f32 + 0.2", "", "0.3"}, {"f64 + 0.2", "", "0.30000000000000004"}, {"f32 * f32", "", "0.010000001"}, {"float64(x) / 4", "", "10.25"}, {"int64(f64 * 100)", "", "10"}, {"float64(f32)", "", "0.10000000149011612"}, {"uint8(x + 250)", "", "35"}, {"int(u8) + 1", "", "256"},
@@ -123,6 +129,12 @@ zero := 0
 		s.is(c.code, c.stdout, c.text)
 	}
 	s.is("x = 1\nfunc() { fmt.Println(x, inc(), inc()); fmt.Println(x + inc()); fmt.Println(x == inc()); fmt.Println(fmt.Sprint(x, f(inc()))); x += inc() }()\nx", "3 2 3\n8\ntrue\n6 7\n", "14")
+	for _, c := range []struct{ code, text string }{ // of what is left to it
+		{"p = Point{1, 2, \"pt\"}; pp = &p", ""}, {"two(*pp, movep())", "{20 0 } 2"}, {"pp = &p; pp.X + movep()", "33"}, {"func() string { return two(p, movep()) }()", "{4 2 pt} 4"},
+		{"len(pa()) + cap(pa())", "6"}, {"sum := p.Sum", ""}, {"p.X = 100; sum(0)", "6"}, {"ff := func(g func(int) int) int { p.X++; return g(0) }", ""}, {"ff(p.Sum)", "102"}, {"two(p, movep())", "{102 2 pt} 102"},
+	} {
+		s.is(c.code, "", c.text)
+	}
 	s.is("y = []int{1, 2, 3}; x = 42; nf = nil", "", "")
 	for code, has := range map[string]string{
 		"np.X = 1": "nil pointer dereference", "*np = p": "nil pointer dereference", "y[x] = 1": "index out of range [42] with length 3", "nm[\"a\"] = 1": "assignment to entry in nil map", "x /= zero": "integer divide by zero",
@@ -132,7 +144,9 @@ zero := 0
 	} {
 		s.fails(code, "panic", has, "the cell")
 	}
-	for _, code := range []string{"a := x", "x, zero = 1, 2", "y[zero] = f(1)", "*pp = *pp.move(1)", "m[s], b = m[s]", "_ = x", "x = y[zero:][0]", "p = Point{}", "x*2 - inc()", "m[s] + order(1)", "len(y) + order(1)", "x + inc() + inc()", "p.Sum(inc())", "y[order(0)]", "-x == order(1)", "func() {}()", "Point{}", "[]int{x}", "strings.ToUpper(s)", "y[1:]", "append(y, 1)", "any(x)", "go nothing()",
+	for _, code := range []string{"a := x", "x, zero = 1, 2", "y[zero] = f(1)", "*pp = *pp.move(1)", "m[s], b = m[s]", "_ = x", "x = y[zero:][0]", "p = Point{}", "x*2 - inc()", "m[s] + order(1)", "len(y) + order(1)", "x + inc() + inc()",
+		"pp.X + movep()", "two(pp.X, movep())", "two(*pp, movep())", "pp.X += movep()", "it.ID += order(1)", "it.X + it.Sum(order(1))", "-*px() + inc()", "two(-*px(), inc())", "two(x + 1, inc())", "int64(*px()) + int64(inc())", "(ys()[0] + 1) * inc()", "ys()[0] * inc()", "ms()[\"a\"] + inc()", "px() == px() && *px() == inc()", "order((f(1) + 1) / f(2) + inc())", "pp.move(1).X + movep()", "!(*px() == 1) == (inc() == 1)", "pp.name + fmt.Sprint(it)",
+		"inc = pp.move(1).Sum == nil", "p.Sum", "two(p.Sum, 1)", "two((p.Sum), 1)", "mi[\"k\"] = it.String", "e = it.err; f2 = p.Sum", "len(pa())", "cap(pa())", "len(*pa())", "p.Sum(inc())", "y[order(0)]", "-x == order(1)", "func() {}()", "Point{}", "[]int{x}", "strings.ToUpper(s)", "y[1:]", "append(y, 1)", "any(x)", "go nothing()",
 		"f(\n1)", "if b { }", "import _ \"os\"\nx", "for {}", "high", "int8(f64)", "complex(f64, 1)", "st.items[0:1]"} {
 		if program, _ := r.Direct("In[1]", code); program != nil {
 			t.Errorf("%s is not left to the compiler", code)

@@ -99,7 +99,11 @@ func (d *director) expr(x ast.Expr) *wire.Node {
 	case *ast.Ident:
 		return d.object(x)
 	case *ast.SelectorExpr:
-		return d.selector(x)
+		n := d.selector(x)
+		if n != nil && n.Op == wire.Method {
+			return nil // its value has a copy of the receiver
+		}
+		return n
 	case *ast.CallExpr:
 		return d.call(x)
 	case *ast.StarExpr:
@@ -141,24 +145,6 @@ func (d *director) place(left, right ast.Expr) *wire.Node {
 		return n
 	}
 	return nil
-}
-
-// simple tells a variable, or a field of one.
-func simple(n *wire.Node) bool {
-	return n.Op == wire.Variable || n.Op == wire.Field && simple(n.X[0])
-}
-
-// calls tells whether an expression calls something, or receives.
-func calls(n *wire.Node) bool {
-	if n.Op == wire.Call || n.Op == wire.Unary && n.Name == "<-" {
-		return true
-	}
-	for _, x := range n.X {
-		if calls(x) {
-			return true
-		}
-	}
-	return false
 }
 
 // waiting is calls for what is no Node yet; a conversion counts as a call.
@@ -281,11 +267,11 @@ func (d *director) selector(x *ast.SelectorExpr) *wire.Node {
 		return nil
 	}
 	if s.Kind() == types.FieldVal {
-		return &wire.Node{Op: wire.Field, Path: s.Index(), X: []*wire.Node{of}}
+		return &wire.Node{Op: wire.Field, Path: s.Index(), Pointer: s.Indirect(), X: []*wire.Node{of}}
 	}
 	n := &wire.Node{Op: wire.Method, Name: name, X: []*wire.Node{of}}
 	if path := s.Index()[:len(s.Index())-1]; len(path) > 0 {
-		n.X = []*wire.Node{{Op: wire.Field, Path: path, X: []*wire.Node{of}}}
+		n.X = []*wire.Node{{Op: wire.Field, Path: path, Pointer: true, X: []*wire.Node{of}}}
 	}
 	sig, ok := s.Obj().Type().(*types.Signature)
 	if !ok || sig.Recv() == nil {
@@ -308,6 +294,9 @@ func (d *director) call(x *ast.CallExpr) *wire.Node {
 		if !ok || len(x.Args) != 1 {
 			return nil
 		}
+		if t := d.e.info.TypeOf(x.Args[0]); t == nil || ofArray(t) {
+			return nil
+		}
 		switch id.Name {
 		case "len":
 			return node(wire.Length, "", d.expr(x.Args[0]))
@@ -318,7 +307,12 @@ func (d *director) call(x *ast.CallExpr) *wire.Node {
 	case t.Type == nil:
 		return nil
 	}
-	f := d.expr(x.Fun)
+	var f *wire.Node
+	if s, ok := ast.Unparen(x.Fun).(*ast.SelectorExpr); ok {
+		f = d.selector(s)
+	} else {
+		f = d.expr(x.Fun)
+	}
 	if f == nil {
 		return nil
 	}
@@ -373,6 +367,15 @@ func indexable(t types.Type) bool {
 		return t.Info()&types.IsString != 0
 	}
 	return false
+}
+
+// ofArray tells an array or a pointer to one, whose length is had without a look at it.
+func ofArray(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	_, ok := t.Underlying().(*types.Array)
+	return ok
 }
 
 func isBasic(t types.Type) bool {

@@ -2,50 +2,55 @@ package compiler
 
 import "github.com/cellard/cellard/kernels/golang/wire"
 
-// reads is what an expression does that an order matters for. Go leaves open when a
-// variable is read that stands beside a call which may set it. The compiler reads it
-// after the calls, and so does a Program where the variable, a field of it or what it
-// points to is itself an operand. A value that is computed from it is the compiler's.
-type reads struct {
-	calls bool // something is called that may set a variable
-	read  bool // a variable is read, outside of a call's arguments
-	plain bool // and is itself the operand
-	open  bool // a computed value stands beside a call
+// order tells whether an expression means the same in a Program. Go leaves open when an
+// operand is read that stands beside a call which may change it. The compiler makes the
+// calls first, and then reads and computes most of the others. A Program comes to one
+// operand after the other, and reads only a variable late. So what stands before a call
+// has to be a variable, a constant or a call itself, whose result nothing is read
+// through; what stands after it may be anything.
+func order(n *wire.Node) bool {
+	later := false // an operand after this one calls something
+	for i := len(n.X) - 1; i >= 0; i-- {
+		x := n.X[i]
+		if later && !settled(x) && (!simple(x) || n.Op != wire.Binary && (n.Op != wire.Call || i == 0)) {
+			return false
+		}
+		if !order(x) {
+			return false
+		}
+		later = later || calls(x) && !shortCut(n)
+	}
+	return true
 }
 
-// order tells whether an expression means the same in a Program.
-func order(n *wire.Node) bool { return !orderOf(n).open }
+// shortCut tells an operator that has its right side evaluated after all of its left.
+func shortCut(n *wire.Node) bool {
+	return n.Op == wire.Binary && (n.Name == "&&" || n.Name == "||")
+}
 
-func orderOf(n *wire.Node) reads {
-	var all []reads
-	out := reads{plain: true}
-	for _, x := range n.X {
-		o := orderOf(x)
-		all = append(all, o)
-		out = reads{out.calls || o.calls, out.read || o.read, out.plain && o.plain, out.open || o.open}
+// settled tells an operand that no later call can change.
+func settled(n *wire.Node) bool {
+	switch n.Op {
+	case wire.Constant, wire.Nil, wire.Function, wire.Live, wire.Call:
+		return true
 	}
-	for i, a := range all {
-		for j, b := range all {
-			if i == j || !a.calls || !b.read || n.Op == wire.Binary && (n.Name == "&&" || n.Name == "||") {
-				continue
-			}
-			if n.Op != wire.Binary && !(n.Op == wire.Call && j > 0) || !b.plain {
-				out.open = true
-			}
+	return false
+}
+
+// simple tells a variable, or a field that is in one.
+func simple(n *wire.Node) bool {
+	return n.Op == wire.Variable || n.Op == wire.Field && !n.Pointer && simple(n.X[0])
+}
+
+// calls tells whether an expression calls something, or receives.
+func calls(n *wire.Node) bool {
+	if n.Op == wire.Call || n.Op == wire.Unary && n.Name == "<-" {
+		return true
+	}
+	for _, x := range n.X {
+		if calls(x) {
+			return true
 		}
 	}
-	switch n.Op {
-	case wire.Variable:
-		out.read = true
-	case wire.Field, wire.Deref:
-	case wire.Call:
-		out.calls = out.calls || n.X[0].Op != wire.Live
-		out.read, out.plain = false, true
-	case wire.Unary:
-		out.calls = out.calls || n.Name == "<-"
-		out.plain = false
-	default: // computed when it is come to
-		out.plain = false
-	}
-	return out
+	return false
 }

@@ -37,7 +37,7 @@ type Node struct {
 	// X are the operands; of a call first what is called.
 	X []*Node `json:",omitempty"`
 	// Spread: a call's last argument is its variadic parameter. Pointer: a method has a
-	// pointer as its receiver.
+	// pointer as its receiver, a field is reached through one.
 	Spread  bool `json:",omitempty"`
 	Pointer bool `json:",omitempty"`
 }
