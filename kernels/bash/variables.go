@@ -2,12 +2,17 @@ package bash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
@@ -39,7 +44,7 @@ var _ kernel.Lister = (*Kernel)(nil)
 // the cells'. Each is expanded to a part of it alone. A name reference is not followed:
 // the subscript of what it names may be a command.
 func (k *Kernel) Variables(ctx context.Context) ([]api.Variable, int, error) {
-	out, err := k.askIdle(ctx, tellNames)
+	out, err := k.askForked(ctx, tellNames)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -52,11 +57,47 @@ func (k *Kernel) Variables(ctx context.Context) ([]api.Variable, int, error) {
 		fmt.Fprintf(&script, `if [[ -R %[1]s ]]; then \builtin printf '%%s\0' %[1]s n 0 0 ''; else \builtin printf '%%s\0' %[1]s "${%[1]s@a}" "${#%[1]s[@]}" "${#%[1]s}"; `+
 			`if [[ ${%[1]s@a} == *[aA]* ]]; then \builtin printf ' %%.60s' "${%[1]s[@]:0:10}"; else \builtin printf %%s "${%[1]s:0:60}"; fi; \builtin printf '\0'; fi; `, n)
 	}
-	out, err = k.askIdle(ctx, script.String())
+	out, err = k.askForked(ctx, script.String())
 	if err != nil {
 		return nil, 0, err
 	}
 	return variablesOf(strings.Split(out, "\x00")), total, nil
+}
+
+// askForked captures what code prints in a fork of the idle shell, which is killed when ctx
+// ends: bash takes the square of their number to list the names of its variables, for 50,000
+// half a minute, and no signal that it lives on after stops that. Without job control the
+// fork's end runs no CHLD trap of a cell's.
+func (k *Kernel) askForked(ctx context.Context, code string) (string, error) {
+	if _, err := k.settled(ctx); err != nil {
+		return "", err
+	}
+	// Else what makes the shell's copy could be taken for the fork.
+	if err := k.await(ctx, func() bool { return !k.shell.copying }); err != nil {
+		return "", err
+	}
+	born := procfs.Now()
+	out, err := k.capture(ctx, `__cellard_r=; [[ $- != *m* ]] || __cellard_r=m; \builtin set +m; ( `+code+` ); [[ ! $__cellard_r ]] || \builtin set -m; __cellard_r=()`)
+	if ctx.Err() == nil || err == nil {
+		return out, err
+	}
+	for begin := time.Now(); time.Since(begin) < stopMost; {
+		k.shell.mu.Lock()
+		main, spared := k.shell.main, k.shell.copy
+		k.shell.mu.Unlock()
+		for _, p := range procfs.Children(main) {
+			if p.PID != spared && born.Before(p) {
+				_ = unix.Kill(p.PID, unix.SIGKILL)
+			}
+		}
+		bound, cancel := context.WithTimeout(context.Background(), 5*stopAgain)
+		ended := k.await(bound, func() bool { return k.shell.end.pid != 0 })
+		cancel()
+		if gone := (*goneError)(nil); ended == nil || errors.As(ended, &gone) {
+			break
+		}
+	}
+	return "", err
 }
 
 // variablesOf reads records of five fields.

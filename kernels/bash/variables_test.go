@@ -3,13 +3,18 @@ package bash
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
 
 func (s *session) variables() ([]api.Variable, int) {
@@ -59,4 +64,49 @@ func TestVariables(t *testing.T) {
 	if list, more := s.variables(); len(list) != api.MaxVariables || more != total+1200 {
 		t.Errorf("%d of %d", len(list), more)
 	}
+}
+
+// Bash lists very many names slowly, and takes no signal meanwhile: the list ends at the
+// interrupt, and the shell stays as it is.
+func TestVariablesInterrupted(t *testing.T) {
+	s := start(t)
+	s.ok(`set -m; for i in {1..20000}; do printf -v v$i %s $i; done`, "")
+	if err := s.k.await(t.Context(), func() bool { return !s.k.shell.copying }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.k.settled(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.k.shell.mu.Lock()
+	shell := s.k.shell.main
+	s.k.shell.mu.Unlock()
+	before := procfs.Now()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := s.k.Variables(ctx)
+		ended <- err
+	}()
+	lists := func() bool {
+		return slices.ContainsFunc(procfs.Children(shell), func(p procfs.Stat) bool { return before.Before(p) && p.State == 'R' })
+	}
+	for end := time.Now().Add(patience); !lists(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing lists the names beside the shell")
+		}
+	}
+	cancel(kernel.ErrInterrupted)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, kernel.ErrInterrupted) {
+			t.Errorf("the list: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the list doesn't end")
+	}
+	if lists() {
+		t.Error("it goes on with the list")
+	}
+	s.ok(`echo "$v20000 $BASHPID ${-//[^m]}"`, fmt.Sprintf("20000 %d m\n", shell))
 }
