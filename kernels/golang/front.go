@@ -65,9 +65,12 @@ func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir string) (*fron
 	if f.process, err = spawn(r, cmd, false, f.message); err != nil {
 		return nil, err
 	}
-	err = f.send(wire.Options{Goroot: t.Root, Language: t.Language, Importcfg: w.importcfg(), Dir: dir,
-		Linker: linker, LinkProgram: w.front(), Cache: w.cache(), Shared: w.shared()})
-	return f, err
+	if err = f.send(wire.Options{Goroot: t.Root, Language: t.Language, Importcfg: w.importcfg(), Dir: dir,
+		Linker: linker, LinkProgram: w.front(), Cache: w.cache(), Shared: w.shared()}); err != nil {
+		f.close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *front) message(line []byte) error {

@@ -28,17 +28,17 @@ const (
 type Kernel struct {
 	toolchain *Toolchain
 	reaper    *output.Reaper
-	dir       string // of the session's files
+	dir       string          // of the session's files
+	ctx       context.Context // of the preparations
 	cancel    context.CancelFunc
 	preparing sync.WaitGroup
-	ready     chan struct{} // closed once what is below it is there
-
-	err    error
-	front  *front
-	worker *worker
 
 	mu       sync.Mutex
+	last     *preparation
 	progress string // what the preparation does now
+
+	front  *front // both are there once a preparation has succeeded
+	worker *worker
 
 	loaded int  // how many cells the worker has loaded
 	told   bool // that they take much memory
@@ -54,14 +54,41 @@ func New(t *Toolchain) (*Kernel, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, cancel: cancel, ready: make(chan struct{})}
+	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, ctx: ctx, cancel: cancel}
+	k.last = k.begin()
+	return k, nil
+}
+
+// preparation is a start of what cells need.
+type preparation struct {
+	ready chan struct{} // closed once err is there
+	err   error
+}
+
+func (k *Kernel) begin() *preparation {
+	p := &preparation{ready: make(chan struct{})}
 	k.preparing.Add(1)
 	go func() {
 		defer k.preparing.Done()
-		defer close(k.ready)
-		k.err = k.prepare(ctx)
+		defer close(p.ready)
+		p.err = k.prepare(k.ctx)
 	}()
-	return k, nil
+	return p
+}
+
+// preparation is the last one. anew: one that has failed is tried again.
+func (k *Kernel) preparation(anew bool) *preparation {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	select {
+	case <-k.last.ready:
+		if anew && k.last.err != nil && k.ctx.Err() == nil {
+			k.progress = ""
+			k.last = k.begin()
+		}
+	default:
+	}
+	return k.last
 }
 
 func (k *Kernel) prepare(ctx context.Context) error {
@@ -74,15 +101,21 @@ func (k *Kernel) prepare(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if w, err = build(ctx, k.toolchain, base, k.say); err != nil {
+		if w, err = build(ctx, k.toolchain, base, k.say, k.reaper.Run); err != nil {
 			return err
 		}
 	}
-	if k.worker, err = startWorker(k.reaper, w); err != nil {
+	worker, err := startWorker(k.reaper, w)
+	if err != nil {
 		return err
 	}
-	k.front, err = startFront(k.reaper, w, k.toolchain, k.dir)
-	return err
+	front, err := startFront(k.reaper, w, k.toolchain, k.dir)
+	if err != nil {
+		worker.close()
+		return err
+	}
+	k.worker, k.front = worker, front
+	return nil
 }
 
 func (k *Kernel) say(what string) {
@@ -93,7 +126,9 @@ func (k *Kernel) say(what string) {
 
 // Close ends the front and the worker, and removes the session's files.
 func (k *Kernel) Close() error {
+	k.mu.Lock() // no preparation begins from here on
 	k.cancel()
+	k.mu.Unlock()
 	k.preparing.Wait()
 	if k.front != nil {
 		k.front.close()
@@ -113,7 +148,7 @@ const WaitVariable = "CELLARD_GO_WAIT"
 // Info is the reply to kernel_info_request.
 func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 	if os.Getenv(WaitVariable) != "" {
-		<-k.ready // an error of it is told to the cells
+		<-k.preparation(false).ready // an error of it is told to the cells
 	}
 	return jupyter.KernelInfo{
 		Implementation:        Implementation,
@@ -128,14 +163,15 @@ func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 // patience is how long a cell waits for the preparation before it says what is done.
 const patience = 2 * time.Second
 
-// wait waits for the preparation.
+// wait waits for the preparation. A cell, which isn't nil, has one that failed tried anew.
 func (k *Kernel) wait(ctx context.Context, c *kernel.Cell) error {
+	p := k.preparation(c != nil)
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	for {
 		select {
-		case <-k.ready:
-			return k.err
+		case <-p.ready:
+			return p.err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-t.C:

@@ -3,6 +3,7 @@ package golang
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 )
 
@@ -20,7 +21,7 @@ func Warm(ctx context.Context, t *Toolchain, say func(string)) error {
 	if err := os.MkdirAll(base, 0o755); err != nil {
 		return err
 	}
-	w, err := build(ctx, t, base, say)
+	w, err := build(ctx, t, base, say, (*exec.Cmd).Run)
 	if err != nil {
 		return err
 	}

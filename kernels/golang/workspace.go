@@ -116,7 +116,8 @@ func ownCache(env func(string) string) (string, error) {
 
 // build makes a toolchain's workspace below base, unless another process has meanwhile.
 // It takes a minute or two on a small machine: the standard library is compiled anew.
-func build(ctx context.Context, t *Toolchain, base string, say func(string)) (*workspace, error) {
+// run runs a command; in a process with a Reaper that is the Reaper's.
+func build(ctx context.Context, t *Toolchain, base string, say func(string), run func(*exec.Cmd) error) (*workspace, error) {
 	w := &workspace{dir: filepath.Join(base, key(t)), own: base}
 	unlock, err := lock(ctx, w.dir+".lock")
 	if err != nil {
@@ -137,7 +138,7 @@ func build(ctx context.Context, t *Toolchain, base string, say func(string)) (*w
 		return nil, err
 	}
 	defer os.RemoveAll(temp)
-	if err := w.fill(ctx, t, temp); err != nil {
+	if err := w.fill(ctx, t, temp, run); err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(temp, 0o755); err != nil {
@@ -152,13 +153,13 @@ func build(ctx context.Context, t *Toolchain, base string, say func(string)) (*w
 }
 
 // fill builds into temp, which will be w.dir.
-func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
+func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string, run func(*exec.Cmd) error) error {
 	source := filepath.Join(temp, "src")
 	if err := writeSources(source, strings.TrimPrefix(t.Language, "go")); err != nil {
 		return err
 	}
 	cache := w.cache()
-	run := func(args ...string) (string, error) {
+	command := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, t.Program, args...)
 		cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 		cmd.WaitDelay = time.Second
@@ -166,25 +167,25 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		cmd.Dir = source
 		cmd.Env = append(os.Environ(), "GOROOT="+t.Root, "GOFLAGS=-trimpath -mod=mod", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
 			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+cache, "GOTMPDIR=", noSidecar, wire.NoIndex(os.Getenv("GODEBUG")))
-		var said strings.Builder
-		cmd.Stderr = &said
-		out, err := cmd.Output()
+		var out, said strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &said
+		err := run(cmd)
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
 		}
 		if err != nil {
 			return "", fmt.Errorf("go %s: %w: %.2000s", args[0], err, said.String())
 		}
-		return string(out), nil
+		return out.String(), nil
 	}
 	exports := []string{"list", "-buildmode=plugin", "-export", "-deps",
 		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/..."}
-	list, err := again(ctx, run, exports...)
+	list, err := again(ctx, command, exports...)
 	if err != nil && ctx.Err() == nil {
 		// What is kept of earlier builds may be damaged: it is the cells' user's own. It isn't
 		// removed as long as another go command may use it.
 		cache = filepath.Join(temp, "build")
-		list, err = again(ctx, run, exports...)
+		list, err = again(ctx, command, exports...)
 	}
 	if err != nil {
 		return err
@@ -193,7 +194,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 		return err
 	}
 	for _, program := range []string{"front", "worker"} {
-		if _, err := again(ctx, run, "build", "-ldflags=-s -w", "-o", filepath.Join(temp, program), "./"+program); err != nil {
+		if _, err := again(ctx, command, "build", "-ldflags=-s -w", "-o", filepath.Join(temp, program), "./"+program); err != nil {
 			return err
 		}
 	}
@@ -204,7 +205,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 			return err
 		}
 	}
-	linker, err := wire.FindLinker(t.CC)
+	linker, err := wire.FindLinker(t.CC, run)
 	if err != nil {
 		return err
 	}
@@ -218,9 +219,9 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string) error {
 // again runs a command once more as long as a signal ends it or a child of its: an
 // interrupt of the cell that waits for the build is for all that this kernel has
 // started. What was built by then is kept.
-func again(ctx context.Context, run func(...string) (string, error), args ...string) (out string, err error) {
+func again(ctx context.Context, command func(...string) (string, error), args ...string) (out string, err error) {
 	for range 100 {
-		out, err = run(args...)
+		out, err = command(args...)
 		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "signal: ") {
 			break
 		}

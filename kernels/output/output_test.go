@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -238,4 +239,28 @@ func TestReaper(t *testing.T) {
 	if n := sleepers(); n != 0 {
 		t.Errorf("%d still sleep", n)
 	}
+}
+
+// Of commands that Run runs nobody else takes the end.
+func TestReaperRun(t *testing.T) {
+	r := NewReaper()
+	defer r.Close()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for range 40 {
+				var out strings.Builder
+				c := exec.Command("sh", "-c", "echo said; exit 3")
+				c.Stdout = &out
+				err := r.Run(c)
+				if out.String() != "said\n" || c.ProcessState == nil || c.ProcessState.ExitCode() != 3 {
+					t.Errorf("%q %v", out.String(), err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
 }

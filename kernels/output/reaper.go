@@ -78,6 +78,14 @@ func (r *Reaper) Wait(c *exec.Cmd) error {
 	return err
 }
 
+// Run starts a command and waits for it.
+func (r *Reaper) Run(c *exec.Cmd) error {
+	if err := r.Start(c); err != nil {
+		return err
+	}
+	return r.Wait(c)
+}
+
 // Own keeps a process that is not a child yet, or was not started by Start, from being
 // waited for by the Reaper, so that WaitFor can tell how it ended.
 func (r *Reaper) Own(pid int) {

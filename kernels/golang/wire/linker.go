@@ -21,8 +21,8 @@ type Linker struct {
 	Before, After []string
 }
 
-// FindLinker looks for what Link needs.
-func FindLinker(driver string) (Linker, error) {
+// FindLinker looks for what Link needs. run runs a command.
+func FindLinker(driver string, run func(*exec.Cmd) error) (Linker, error) {
 	l := Linker{Driver: driver}
 	for _, name := range []string{"ld.gold", "ld.bfd", "ld"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -32,11 +32,13 @@ func FindLinker(driver string) (Linker, error) {
 	}
 	files := map[string]string{}
 	for _, name := range []string{"crti.o", "crtbeginS.o", "crtendS.o", "crtn.o", "libgcc.a", "libc.so"} {
-		out, err := exec.Command(driver, "-print-file-name="+name).Output()
-		if err != nil {
+		var out strings.Builder
+		cmd := exec.Command(driver, "-print-file-name="+name)
+		cmd.Stdout = &out
+		if err := run(cmd); err != nil {
 			return l, fmt.Errorf("%s: %w", driver, err)
 		}
-		files[name] = strings.TrimSpace(string(out))
+		files[name] = strings.TrimSpace(out.String())
 		if !filepath.IsAbs(files[name]) {
 			l.Program = "" // another layout than is known here
 		}
