@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellard/cellard/kernels/install"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -183,5 +184,58 @@ func TestNoPython(t *testing.T) {
 	}
 	if _, err := c.Launch(context.Background(), "python"); err != nil {
 		t.Errorf("installing it did not mend it: %v", err)
+	}
+}
+
+// An interpreter that was named and can't be used has none installed in its place: what is
+// wrong with it is said instead.
+func TestNamedInterpreterIsNotInstalled(t *testing.T) {
+	for _, named := range []bool{true, false} {
+		root := t.TempDir()
+		bin, calls := filepath.Join(root, "bin"), filepath.Join(root, "calls")
+		program(t, filepath.Join(bin, "apt-cache"), "for p; do echo \"$p:\"; echo '  Candidate: 20.12'; done")
+		program(t, filepath.Join(bin, "apt-get"), "echo \"$*\" >>"+calls+"; exit 1")
+		program(t, filepath.Join(bin, "not-python"), "exit 1")
+		env := []string{"HOME=" + root, "PATH=" + bin}
+		o := Options{Env: env}
+		if named {
+			o.Python = "/nonexistent/python"
+			t.Setenv("CELLARD_NODE", "/nonexistent/node")
+		} else {
+			t.Setenv("CELLARD_NODE", "")
+		}
+		o.Installer = install.New(install.Options{Enabled: true, Privileged: true, Env: env, Lock: filepath.Join(root, "lock"), Recipes: []install.Recipe{
+			{Languages: []string{"python", "javascript", "typescript"}, Ways: []install.Way{{Packages: []install.Package{{Name: "p"}}}}}}})
+		defer o.Installer.Close()
+		c := New(o)
+		for language, wrong := range map[string][2]string{"python": {"/nonexistent/python: no such file", "CELLARD_PYTHON"},
+			"javascript": {"/nonexistent/node: no such file", "CELLARD_NODE"}, "typescript": {"/nonexistent/node: no such file", "CELLARD_NODE"}} {
+			want := api.LanguageInstallable
+			if named {
+				want = api.LanguageMissing
+			}
+			for _, l := range c.Languages(t.Context()) {
+				if l.Name == "python" && !named {
+					continue // this machine's own is found
+				}
+				if l.Name == language && (l.State != want || named && (!strings.Contains(l.Message, wrong[0]) || !strings.Contains(l.Hint, wrong[1]))) {
+					t.Errorf("named %v: %+v", named, l)
+				}
+			}
+			err := c.Installable(t.Context(), language)
+			if (err == nil) == named {
+				t.Errorf("named %v: installable %s: %v", named, language, err)
+			}
+			if _, err := c.Install(t.Context(), language, func(string) {}); err == nil || named && !strings.Contains(err.Error(), wrong[0]) {
+				t.Errorf("named %v: installing %s: %v", named, language, err)
+			}
+		}
+		if b, _ := os.ReadFile(calls); (len(b) == 0) != named {
+			t.Errorf("named %v: apt-get was called with %q", named, b)
+		}
+		o.Python = filepath.Join(bin, "not-python")
+		if err := New(o).Installable(t.Context(), "python"); err == nil || !strings.Contains(err.Error(), "not-python: exit status 1") {
+			t.Errorf("what is no Python: %v", err)
+		}
 	}
 }

@@ -9,7 +9,15 @@ import (
 // Installable returns nil when a language that has no kernel here can be installed, else
 // an *api.Error that says why not.
 func (c *Catalogue) Installable(ctx context.Context, language string) error {
-	if c.runner(language) == nil || c.install == nil {
+	r := c.runner(language)
+	if r != nil && r.named {
+		_, err := r.find(ctx)
+		if err == nil {
+			return api.Errorf(api.CodeConflict, "%s is there already", language).WithHint("run it")
+		}
+		return apiError(err)
+	}
+	if r == nil || c.install == nil {
 		return api.Errorf(api.CodeKernelFailed, "%s can't be installed by the agent", language).
 			WithHint("install a Jupyter kernel for it where Jupyter looks")
 	}
@@ -54,7 +62,8 @@ func (c *Catalogue) Warm(ctx context.Context, language string, say func(string))
 // installable adds to the line of a language that is missing how it would be installed,
 // or what keeps it from being.
 func (c *Catalogue) installable(ctx context.Context, l api.Language) api.Language {
-	if l.State != api.LanguageMissing || c.runner(l.Name) == nil || c.install == nil {
+	r := c.runner(l.Name)
+	if l.State != api.LanguageMissing || r == nil || r.named || c.install == nil {
 		return l
 	}
 	what, err := c.install.Check(ctx, l.Name)

@@ -11,6 +11,7 @@ func (c *Catalogue) nodeRunner(finder *node.Finder, language string) runner {
 	return runner{
 		language: language,
 		kernel:   node.Implementation,
+		named:    finder.Named(),
 		forget:   finder.Forget,
 		find: func(ctx context.Context) (*found, error) {
 			f, err := finder.Find(ctx)

@@ -26,6 +26,9 @@ type runner struct {
 	// quicker, and can be kept in an image. It may take minutes, and is done again at
 	// no cost.
 	warm func(ctx context.Context, f *found, say func(string)) error
+	// named tells that the operator has said which interpreter it is to be. Then none is
+	// installed in its place.
+	named bool
 	// forget, if not nil, makes find look again.
 	forget func()
 }

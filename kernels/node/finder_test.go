@@ -43,5 +43,5 @@ func TestFinder(t *testing.T) {
 	if found, err := NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=" + named}}, "").Find(context.Background()); err != nil || found.Program != named {
 		t.Errorf("%+v %v", found, err)
 	}
-	fails(NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=/no/such"}}, ""), "there is no Node.js")
+	fails(NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=/no/such"}}, ""), "/no/such: ")
 }

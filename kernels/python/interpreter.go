@@ -82,6 +82,8 @@ func NewFinder(o Options) *Finder {
 // NotFoundError says which interpreters were tried, and what each lacks.
 type NotFoundError struct {
 	Tried []Attempt
+	// Named tells that Options.Command is meant, and no other was looked for.
+	Named bool
 }
 
 // Attempt is an interpreter that won't do, or a command that could not be run.
@@ -111,6 +113,9 @@ func (e *NotFoundError) Hint() string {
 			return strings.Join(a.Argv, " ") + " -m pip install --upgrade ipykernel, or name a Python that has it with --python"
 		}
 	}
+	if e.Named {
+		return "have --python (CELLARD_PYTHON) name a Python that has ipykernel " + MinVersion + " or newer, or leave it out: then one is looked for"
+	}
 	return "install Python 3 and its package ipykernel, or name a Python that has it with --python"
 }
 
@@ -124,7 +129,7 @@ func (f *Finder) Find(ctx context.Context) (*Interpreter, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		failure := &NotFoundError{}
+		failure := &NotFoundError{Named: f.options.Command != ""}
 		for _, argv := range candidates {
 			found, attempt := f.ask(ctx, argv)
 			if ctx.Err() != nil {
@@ -154,7 +159,7 @@ func (f *Finder) candidates() ([][]string, error) {
 		}
 		program, err := environ.LookPath(f.search.Env, argv[0])
 		if err != nil {
-			return nil, &NotFoundError{Tried: []Attempt{{Argv: argv, Reason: err.Error()}}}
+			return nil, &NotFoundError{Named: true, Tried: []Attempt{{Argv: argv, Reason: err.Error()}}}
 		}
 		argv[0] = program
 		return [][]string{argv}, nil
