@@ -49,8 +49,33 @@ Object.defineProperty(globalThis, 'getter', { get() { calls++; while (true); }, 
 			t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		s.run("calls").text("0").out("", "")
-		s.run("for (let i = 0; i < 1500; i++) globalThis['w' + i] = i").ok()
+		s.run(`var huge = 1n << 1000000000n, nhuge = -huge; Object.prototype.subtype = Object.prototype.key = 'proxy'`).ok()
+		list, total = variables()
+		if total != len(want)+2 {
+			t.Errorf("%d variables, not two more than %d", total, len(want))
+		}
+		for _, v := range list {
+			switch v.Name {
+			case "huge", "nhuge":
+				if v.Type != "bigint" || v.Preview != "" {
+					t.Errorf("%+v", v)
+				}
+			case "point":
+				if v.Type != "Point" || v.Preview != "{x: 1, y: Object}" {
+					t.Errorf("%+v", v)
+				}
+			case "set":
+				if v.Type != "Set" || v.Preview != "{1}" {
+					t.Errorf("%+v", v)
+				}
+			}
+		}
+		s.run("delete Object.prototype.subtype; delete Object.prototype.key; for (let i = 0; i < 1500; i++) globalThis['w' + i] = i").ok()
 		if list, more := variables(); len(list) != api.MaxVariables || more != total+1500 {
+			t.Errorf("%d of %d", len(list), more)
+		}
+		s.run("for (let i = 0; i < 200_000; i++) globalThis['u' + i] = i").ok()
+		if list, more := variables(); len(list) != api.MaxVariables || more != total+201_500 || list[0].Name != "Point" {
 			t.Errorf("%d of %d", len(list), more)
 		}
 	})

@@ -6,13 +6,19 @@ const MOST = 1000; // variables
 const TEXT = 120; // code units of a text
 const WAIT = 1000; // milliseconds for all of them
 const SIZED = new Set(['array', 'typedarray', 'map', 'set', 'arraybuffer']);
+const NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
+const BIG = '1n << 1024n'; // larger integers have no text
 const { now } = Date;
+
+// own is an answer of the inspector's by itself: it is an object of the user's realm, whose
+// Object.prototype a cell may have added to.
+const own = (answer) => ({ __proto__: null, ...answer });
 
 // copied is an array of the user's realm as one of this.
 function copied(list) {
-  const own = [];
-  for (let i = 0; list && i < list.length; i++) own.push(list[i]);
-  return own;
+  const items = [];
+  for (let i = 0; list && i < list.length; i++) items.push(own(list[i]));
+  return items;
 }
 
 function make(cells) {
@@ -20,40 +26,52 @@ function make(cells) {
     let found;
     const options = { expression, throwOnSideEffect: true, silent: true, timeout: 500, generatePreview: true, objectGroup: 'variables' };
     cells.post('Runtime.evaluate', options, (failed, answer) => {
-      if (!failed && !answer.exceptionDetails) found = answer.result;
+      const { exceptionDetails, result } = own(answer);
+      if (!failed && !exceptionDetails && result) found = own(result);
     });
     return found;
   };
 
-  // properties are the names of the global object's own properties.
-  const properties = () => {
-    let names = [];
-    cells.post('Runtime.getProperties', { objectId: cells.root(), ownProperties: true }, (failed, answer) => {
-      if (!failed) names = copied(answer.result).filter((p) => !p.symbol).map((p) => p.name);
-    });
-    return names;
-  };
   const before = new Set();
 
   // begin is called before the first cell.
   function begin() {
-    for (const name of properties()) before.add(name);
+    for (const name of Reflect.ownKeys(main)) before.add(name);
   }
 
   function variables() {
-    const set = new Set(cells.kinds.keys());
-    for (const name of properties()) if (!before.has(name)) set.add(name);
-    const names = [...set].filter((name) => /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u.test(name) && !name.startsWith('$$cellard')).sort();
+    let total = 0;
+    let names = []; // no more than the first are looked at, or even sorted: there may be a million
+    let last;
+    const first = () => {
+      names = names.sort().slice(0, MOST);
+      if (names.length === MOST) last = names[MOST - 1];
+    };
+    const add = (name) => {
+      if (typeof name !== 'string' || !NAME.test(name) || name.startsWith('$$cellard')) return;
+      total++;
+      if (last !== undefined && name > last) return;
+      names.push(name);
+      if (names.length >= 4 * MOST) first();
+    };
+    for (const name of cells.kinds.keys()) add(name);
+    for (const name of Reflect.ownKeys(main)) if (!before.has(name) && !cells.kinds.has(name)) add(name);
+    first();
     const until = now() + WAIT;
-    const data = names.slice(0, MOST).map((name) => (now() < until ? describe(name) : { name, type: '' }));
+    const data = names.map((name) => (now() < until ? describe(name) : { name, type: '' }));
     cells.post('Runtime.releaseObjectGroup', { objectGroup: 'variables' }, () => {});
-    return { data, total: names.length };
+    return { data, total };
   }
 
   function describe(name) {
-    const length = look(`typeof ${name} === 'string' ? ${name}.length : -1`);
-    if (!length) return { name, type: 'unknown' }; // not set yet, or a getter of a cell's
-    if (length.value >= 0) return { name, type: 'string', size: length.value, preview: string(name, length.value) };
+    const kind = look(`typeof ${name}`);
+    if (!kind) return { name, type: 'unknown' }; // not set yet, or a getter of a cell's
+    if (kind.value === 'string') {
+      const length = look(`${name}.length`);
+      return { name, type: 'string', size: length.value, preview: string(name, length.value) };
+    }
+    // V8 writes the whole of an integer to describe it, which takes the square of its length.
+    if (kind.value === 'bigint' && !look(`-(${BIG}) < ${name} && ${name} < (${BIG})`).value) return { name, type: 'bigint' };
     const value = look(name);
     if (!value) return { name, type: 'unknown' };
     const size = SIZED.has(value.subtype) ? Number((/\((\d+)\)$/.exec(value.description) || [])[1]) : NaN;
@@ -85,15 +103,16 @@ function text(value) {
     default:
       return value.description ?? String(value.value);
   }
+  const preview = own(value.preview);
   if (!value.preview || value.subtype === 'proxy') return value.subtype === 'null' ? 'null' : '';
   if (value.subtype === 'date' || value.subtype === 'regexp') return value.description;
-  const more = value.preview.overflow ? ', …' : '';
-  if (value.preview.entries) {
-    const entries = copied(value.preview.entries).map((e) => (e.key ? `${item(e.key)} => ` : '') + item(e.value));
+  const more = preview.overflow ? ', …' : '';
+  if (preview.entries) {
+    const entries = copied(preview.entries).map((e) => (e.key ? `${item(own(e.key))} => ` : '') + item(own(e.value)));
     return `{${entries.join(', ')}${more}}`;
   }
   const list = SIZED.has(value.subtype);
-  const items = copied(value.preview.properties).map((p) => (list && /^\d+$/.test(p.name) ? '' : `${p.name}: `) + item(p));
+  const items = copied(preview.properties).map((p) => (list && /^\d+$/.test(p.name) ? '' : `${p.name}: `) + item(p));
   return list ? `[${items.join(', ')}${more}]` : `{${items.join(', ')}${more}}`;
 }
 
