@@ -47,7 +47,7 @@ const (
 
 // serve is cellard serve.
 func serve(args []string) int {
-	files := handedOver()
+	files, handedErr := handedOver()
 	fs := newFlags("serve")
 	agent := newAgentFlags(fs, slog.LevelInfo)
 	var (
@@ -73,6 +73,10 @@ func serve(args []string) int {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cellard serve: %v\n", err)
 		return 2
+	}
+	if handedErr != nil {
+		log.Error("cellard can't start", "error", handedErr.Error())
+		return 1
 	}
 	if os.Getenv("GOGC") == "" {
 		// Memory is dearer than the collector's time in a sandbox: a flood of output

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
 
 	"github.com/cellard/cellard/server"
 	"github.com/cellard/cellard/supervisor"
@@ -15,8 +18,39 @@ import (
 
 // handedOver are the sockets that systemd has opened for this process; none where it was
 // started otherwise. It is called before anything is started, which would inherit them.
-// The variables that tell of them go.
-func handedOver() []*os.File { return activation.Files(true) }
+// The variables that tell of them go. What they say is checked first: a number that is not
+// true would have descriptors of the runtime's own taken for sockets.
+func handedOver() ([]*os.File, error) {
+	defer func() {
+		for _, name := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"} {
+			_ = os.Unsetenv(name)
+		}
+	}()
+	if pid, err := strconv.Atoi(os.Getenv("LISTEN_PID")); err != nil || pid != os.Getpid() {
+		return nil, nil // they are another's
+	}
+	text, given := os.LookupEnv("LISTEN_FDS")
+	if !given {
+		return nil, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxHandedOver {
+		return nil, fmt.Errorf("LISTEN_FDS=%.40q: want a number of sockets from 0 to %d; unset it where none are handed over", text, maxHandedOver)
+	}
+	for fd := firstHandedOver; fd < firstHandedOver+n; fd++ {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+			return nil, fmt.Errorf("LISTEN_FDS=%d: descriptor %d is no socket; unset it where none are handed over", n, fd)
+		}
+	}
+	return activation.Files(true), nil
+}
+
+// firstHandedOver is SD_LISTEN_FDS_START, and maxHandedOver bounds how many there may be.
+const (
+	firstHandedOver = 3
+	maxHandedOver   = 64
+)
 
 // listenHandedOver makes listeners of them. After an error those that it returns are the
 // caller's to close, as after none; the files are closed.
