@@ -5,12 +5,15 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/cellard/cellard/client"
 	"github.com/cellard/cellard/protocol/api"
@@ -177,16 +180,33 @@ func exitOf(s api.Status) int {
 	return exitAgent
 }
 
+// shown leaves out of a text what a terminal would obey, and keeps its lines.
+func shown(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 // fail says what went wrong, and what to do.
 func fail(command string, err error) int {
 	var e *api.Error
-	if errors.As(err, &e) {
-		fmt.Fprintf(os.Stderr, "cellard %s: %s\n", command, e.Message)
-		if e.Hint != "" {
-			fmt.Fprintf(os.Stderr, "  %s\n", e.Hint)
+	var dial *net.OpError
+	message, hint := err.Error(), ""
+	switch {
+	case errors.As(err, &e):
+		message, hint = e.Message, e.Hint
+		if e.Code == api.CodeUnauthorized && strings.Contains(e.Message, "token") {
+			hint = "give the token that the agent was started with, by --token-file FILE or " + tokenVariable
 		}
-	} else {
-		fmt.Fprintf(os.Stderr, "cellard %s: %v\n", command, err)
+	case errors.As(err, &dial) && dial.Op == "dial" && !errors.Is(err, fs.ErrPermission):
+		hint = "no agent serves there; start one (cellard serve), or name another with --agent"
+	}
+	fmt.Fprintf(os.Stderr, "cellard %s: %s\n", command, shown(message))
+	if hint != "" {
+		fmt.Fprintf(os.Stderr, "  %s\n", shown(hint))
 	}
 	return exitAgent
 }
