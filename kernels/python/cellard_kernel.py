@@ -428,10 +428,10 @@ class Kernel(IPythonKernel):
 
     async def variables_request(self, stream, ident, parent):
         """The session's variables: see cellard_variables. It is no cell."""
-        # What is a library's own may still go wrong, and then can be interrupted.
+        # Whatever goes wrong, there is a reply.
         try:
             content = self.interrupts.call(cellard_variables.reply, self.shell)
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:
             content = {"status": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": []}
         self.session.send(stream, "variables_reply", content, parent, ident)
 

@@ -34,6 +34,57 @@ of_loops = [loop, {'k': loop}, (s, l, d, i)]
 loop_keys = {1: loop}
 """
 
+HOSTILE_NAMES = """
+import sys, types, polars
+calls, armed = [], []
+def ran(what):
+    if armed:
+        calls.append(what)
+        raise SystemExit
+class Meta(type):
+    def __eq__(self, other): ran('eq'); return self is other
+    def __hash__(self): ran('hash'); return type.__hash__(self)
+class Odd(metaclass=Meta): pass
+odd, in_list = Odd(), [Odd()]
+class Text(str):
+    def __eq__(self, other): ran('key'); return str.__eq__(self, other)
+    def _run(self, *args): ran('text'); return ''
+    encode = __len__ = __format__ = __str__ = __repr__ = _run
+    __hash__ = lambda self: str.__hash__(self)
+class Named: pass
+Named.__name__ = Text('Renamed')
+named = Named()
+def f(): pass
+f.__name__ = Text('g')
+Keyed = type('Keyed', (), {Text(n): 1 for n in ('shape', '_mgr', '_df', 'dtype', '__dict__')})
+keyed = Keyed()
+module = types.ModuleType('m')
+module.__dict__.clear(); module.__dict__[Text('__name__')] = 'm'
+class Args(Exception): shape = BaseException.__dict__['args']
+class Number:
+    def __int__(self): calls.append('int'); return 1
+    __index__ = __int__
+args = Args(Number())
+frozen = polars.DataFrame({'a': [1]})
+class Df(list):
+    shape = list.sort
+    columns = lambda self: calls.append('columns')
+class Low:
+    def __lt__(self, other): calls.append('lt'); return True
+frozen._df = Df([Low(), Low()])
+stand_in = types.ModuleType('pandas')
+class DataFrame:
+    _mgr = columns = property(lambda self: calls.append('frame') or sys.exit())
+stand_in.DataFrame, frame = DataFrame, DataFrame()
+real, sys.modules['pandas'] = sys.modules.get('pandas'), stand_in
+class Hidden(dict):
+    def get(self, *args): calls.append('hidden'); raise SystemExit
+    items = __contains__ = __getitem__ = get
+kept = get_ipython().user_ns_hidden
+get_ipython().user_ns_hidden = Hidden(kept)
+armed.append(1)
+"""
+
 
 class Variables(KernelTest):
     def setUp(self):
@@ -83,7 +134,7 @@ class Variables(KernelTest):
             ("C", "type", None, None, ""), ("c", "C", None, None, ""), ("_mine", "int", None, None, "1"),
             ("df", "DataFrame", None, [1, 2], "a, 7"), ("series", "Series", None, [2], ""),
             ("pf", "DataFrame", None, [2, 2], "p, q"), ("ps", "Series", None, [1], ""),
-            ("mine", "Frame", None, [3, 1], ""), ("np", "module", None, None, "numpy"),
+            ("mine", "Frame", None, [3, 1], "a"), ("np", "module", None, None, "numpy"),
         ):
             with self.subTest(name):
                 self.assertEqual(got.pop(name, None), {"type": kind, "size": size, "shape": shape, "preview": preview})
@@ -128,16 +179,24 @@ class Variables(KernelTest):
         self.assertEqual((len(content["data"]), content["total"]), (1000, 5001))
         self.assertEqual(content["data"][-1]["name"], "v00999")
 
-    def test_a_loop_of_a_librarys_value_can_be_interrupted(self):
-        # What only a library makes is read by its own code, which a cell can replace.
-        self.run_ok(
-            "import polars\nfrozen = polars.DataFrame({'a': [1]})\n"
-            "class Df:\n    def shape(self):\n        while True: pass\n"
-            "frozen._df = Df()"
-        )
-        content, _ = self.kernel.variables(interrupt=(0.5, 1, 2, 4, 8))
-        self.assertEqual((content["status"], content["ename"]), ("error", "KeyboardInterrupt"))
-        self.assertEqual(self.value("1 + 1"), "2")
+    def test_nothing_of_the_cells_runs_by_classes_and_names(self):
+        self.run_ok(HOSTILE_NAMES)
+        content, _ = self.kernel.variables()
+        self.run_ok("armed.clear()\nget_ipython().user_ns_hidden = kept\nsys.modules.pop('pandas')\nif real: sys.modules['pandas'] = real")
+        self.assertEqual(content["status"], "ok", content)
+        self.assertEqual(self.value("calls"), "[]")
+        got = {v["name"]: (v["type"], v["shape"], v["preview"]) for v in content["data"]}
+        for name, want in (
+            ("odd", ("Odd", None, "")), ("in_list", ("list", None, "[<Odd>]")), ("named", ("Renamed", None, "")),
+            ("f", ("function", None, "g()")), ("keyed", ("Keyed", None, "")), ("module", ("module", None, "")),
+            ("args", ("Args", None, "")), ("frozen", ("DataFrame", None, "")), ("frame", ("DataFrame", None, "")),
+        ):
+            with self.subTest(name):
+                self.assertEqual(got[name], want)
+
+    def test_a_huge_range(self):
+        self.run_ok("import sys\ngetattr(sys, 'set_int_max_str_digits', id)(0)\nhuge = range(1 << 30_000_000)")
+        self.assertEqual(self.variables()["huge"]["preview"], "range(0, <30000001 bits>)")
 
 
 class Features(unittest.TestCase):
