@@ -310,7 +310,7 @@ func (c *Client) refusal(a *answer) error {
 		body.Error.Status, body.Error.RequestID = a.StatusCode, a.requestID()
 		return body.Error
 	}
-	return fmt.Errorf("HTTP %s, and not from an agent: %.200q", a.Status, b)
+	return fmt.Errorf("HTTP %.100q, and not from an agent: %.200q", a.Status, b)
 }
 
 var errTooLarge = errors.New("the answer is larger than Options.MaxAnswer")

@@ -128,7 +128,7 @@ func (f *File) resume() error {
 	}
 	if a.StatusCode != want || a.ContentLength != f.Size-f.n {
 		a.Close()
-		return fmt.Errorf("GET %s: the rest from byte %d was asked for, and HTTP %s came", f.path, f.n, a.Status)
+		return fmt.Errorf("GET %s: the rest from byte %d was asked for, and HTTP %.100q came", f.path, f.n, a.Status)
 	}
 	f.a = a
 	return nil

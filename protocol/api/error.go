@@ -3,6 +3,10 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Code names a kind of refusal. A cell that fails is never one of these: it is
@@ -65,12 +69,25 @@ func (e *Error) WithHint(format string, args ...any) *Error {
 	return &c
 }
 
-// Error makes *Error an error: the message, then the hint.
+// Error makes *Error an error: the message, then the hint. One that holds what a line of a
+// log or a terminal should not (control characters, newlines) is quoted, as Go does: an
+// agent's words are a stranger's.
 func (e *Error) Error() string {
-	if e.Hint == "" {
-		return e.Message
+	message := quoted(e.Message)
+	if message == "" {
+		message = quoted(string(e.Code))
 	}
-	return e.Message + " (" + e.Hint + ")"
+	if e.Hint == "" {
+		return message
+	}
+	return message + " (" + quoted(e.Hint) + ")"
+}
+
+func quoted(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // Is reports whether target is an *Error of the same code, so that
