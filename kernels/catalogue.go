@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"syscall"
@@ -103,6 +104,9 @@ func (c *Catalogue) Launch(ctx context.Context, language string) (*Launch, error
 	}
 	return specLaunch(language, spec, c.env), nil
 }
+
+// Names are the languages of the agent's own list. The slice is the caller's.
+func (c *Catalogue) Names() []string { return slices.Clone(languages) }
 
 // Known tells whether a language is one of the agent's own list, rather than the name of a
 // kernelspec that lies in the image.

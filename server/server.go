@@ -135,6 +135,9 @@ func (s *Server) Serve(l *Listener) error {
 		return l.Close()
 	}
 	s.gates[g] = struct{}{}
+	for _, reason := range []string{refusedPeer, refusedLimit} {
+		s.counts.refused.Add(0, l.kind(), reason) // a rate has no first one otherwise
+	}
 	s.work.Add(1)
 	s.mu.Unlock()
 	defer s.work.Done()

@@ -58,6 +58,9 @@ func (m *Manager) newCounts(r *metrics.Registry) *counts {
 	for _, s := range []api.State{api.StateKept, api.StateRestored, api.StateLost} {
 		c.states.Add(0, string(s))
 	}
+	for _, language := range append(m.catalogue.Names(), metrics.Other) {
+		c.restarts.Add(0, language) // a rate has no first one otherwise
+	}
 	for _, reason := range []api.LostReason{api.LostOOM, api.LostSignal, api.LostExit, api.LostUnresponsive, api.LostRestart, api.LostDeleted, api.LostShutdown} {
 		c.deaths.Add(0, string(reason))
 	}
