@@ -42,7 +42,10 @@ type session struct {
 	out   io.Writer // for the user
 }
 
-func host(ctx context.Context, address, dir string, cells []string, out io.Writer) error {
+func host(ctx context.Context, address, dir string, cells []string, out io.Writer) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	agent, err := client.New(address, client.Options{Token: os.Getenv("CELLARD_TOKEN")})
 	if err != nil {
 		return err
@@ -59,6 +62,7 @@ func host(ctx context.Context, address, dir string, cells []string, out io.Write
 	if err != nil {
 		return fmt.Errorf("a context: %w", err)
 	}
+	defer func() { err = errors.Join(err, forget(ctx, agent, c.ID)) }()
 	s := &session{agent: agent, id: c.ID, dir: dir, out: out}
 	for i, code := range cells {
 		// A key that the host keeps makes the cell run once, whatever breaks and whoever
@@ -67,9 +71,6 @@ func host(ctx context.Context, address, dir string, cells []string, out io.Write
 			return err
 		}
 	}
-	if err := agent.DeleteContext(ctx, c.ID); err != nil {
-		return err
-	}
 	h, err := agent.Health(ctx)
 	if err != nil {
 		return err
@@ -77,6 +78,13 @@ func host(ctx context.Context, address, dir string, cells []string, out io.Write
 	// A host would pause the machine once this is long enough.
 	fmt.Fprintf(out, "[%d cells run or wait; idle for %v]\n", h.Running, (time.Duration(h.IdleMs) * time.Millisecond).Round(time.Minute))
 	return nil
+}
+
+// forget deletes a context, also where ctx has ended: the machine outlives this program.
+func forget(ctx context.Context, agent *client.Client, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	return agent.DeleteContext(ctx, id)
 }
 
 // cell runs a cell and shows its events. A cell that fails is no error of the host's.

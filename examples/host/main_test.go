@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/client"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/internal/testagent"
 )
@@ -31,7 +33,7 @@ func TestHost(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "new", "directory")
 	var out strings.Builder
 	cells := []string{"x = 6 * 7", "print(x)\nx > 40", "1 / 0", "'y' * 60_000"}
 	if err := host(ctx, agent.Firecracker, dir, cells, &out); err != nil {
@@ -54,9 +56,35 @@ $`
 	if b, err := os.ReadFile(m[1]); err != nil || len(b) != 60002 || filepath.Dir(m[1]) != dir {
 		t.Errorf("%s: %d bytes, %v", m[1], len(b), err)
 	}
+	// It leaves no context behind, also where it fails, or is told to stop.
+	failing := filepath.Join(t.TempDir(), "out")
+	remove := writer(func() { _ = os.Remove(failing) })
+	if err := host(ctx, agent.Firecracker, failing, []string{"1", "'y' * 60_000"}, remove); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without its directory: %v", err)
+	}
+	stopped, stop := context.WithCancel(ctx)
+	if err := host(stopped, agent.Firecracker, dir, []string{"print('runs')\nwhile True: pass"}, writer(func() { stop() })); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+	c, err := client.New(agent.Firecracker, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if left, err := c.Contexts(ctx); err != nil || len(left) > 0 {
+		t.Errorf("left %+v, %v", left, err)
+	}
 	if err := host(ctx, "nonsense", dir, cells, &out); err == nil || !strings.Contains(err.Error(), "want one as") {
 		t.Errorf("%v", err)
 	}
+}
+
+// writer is called with each write.
+type writer func()
+
+func (w writer) Write(b []byte) (int, error) {
+	w()
+	return len(b), nil
 }
 
 // What docs/host.md shows of the program is in it.
