@@ -68,8 +68,9 @@ var fs fmt.Stringer = it.base
 b := true
 zero := 0
 `
+	packages := standard() // before there is a kernel
 	s := start(t)
-	r := compiler.NewRewriter(standard(), "go1.22")
+	r := compiler.NewRewriter(packages, "go1.22")
 	_, number, err := r.Rewrite("In[1]", first)
 	if err != nil {
 		t.Fatal(err)
