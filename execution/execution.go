@@ -106,14 +106,6 @@ func (e *Execution) ID() string { return e.o.ID }
 // RequestID is the id of the request that it came by.
 func (e *Execution) RequestID() string { return e.o.RequestID }
 
-// Summary is the Execution as it is now without what it put out, and the refusal that it
-// ended with, if it did.
-func (e *Execution) Summary() (api.Execution, *api.Error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.out, e.failure
-}
-
 // ContextID is the id of the context that it runs in.
 func (e *Execution) ContextID() string { return e.o.ContextID }
 
@@ -275,11 +267,12 @@ func (e *Execution) Snapshot() (api.Execution, *api.Error) {
 	return e.snapshot(), nil
 }
 
-// Outcome is the Execution as it is now, without its streams and results.
-func (e *Execution) Outcome() api.Execution {
+// Outcome is the Execution as it is now, without its streams and results, and the refusal
+// that it ended with, if it did.
+func (e *Execution) Outcome() (api.Execution, *api.Error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.outcome()
+	return e.outcome(), e.failure
 }
 
 func (e *Execution) snapshot() api.Execution {

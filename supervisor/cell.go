@@ -104,8 +104,10 @@ func (s *session) send(t *task) {
 			return
 		}
 	}
-	s.journal.Begin(notebook.Cell{ID: t.e.ID(), Generation: s.gen, Code: t.req.Code, Outcome: t.e.Outcome, LastSeq: t.e.LastSeq,
-		Events: func() notebook.Events { return t.e.Events(0) }})
+	e := t.e
+	s.journal.Begin(notebook.Cell{ID: e.ID(), Generation: s.gen, Code: t.req.Code, LastSeq: e.LastSeq,
+		Outcome: func() api.Execution { x, _ := e.Outcome(); return x },
+		Events:  func() notebook.Events { return e.Events(0) }})
 	t.req.Code, c.req.Code = "", "" // it may be large, and the cell may run for long
 	s.cur = c
 	k.words = lastWords{} // those of an earlier cell tell nothing of this one's end

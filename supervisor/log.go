@@ -16,7 +16,7 @@ func (s *session) about(e *execution.Execution) *slog.Logger {
 
 // logEnd tells what a cell came to, in one line, once its readers have been told.
 func (s *session) logEnd(e *execution.Execution) {
-	x, refusal := e.Summary()
+	x, refusal := e.Outcome()
 	if refusal != nil {
 		s.about(e).Info("a cell was refused", "error", refusal)
 		return

@@ -303,34 +303,13 @@ func (c *cell) after(list []source) (*cell, error) {
 // topNames are the names that the cell declares outside of functions.
 func (p *parsed) topNames() map[string]bool {
 	names := map[string]bool{}
-	note := func(d *ast.GenDecl) {
-		for _, spec := range d.Specs {
-			switch spec := spec.(type) {
-			case *ast.TypeSpec:
-				names[spec.Name.Name] = true
-			case *ast.ValueSpec:
-				for _, id := range spec.Names {
-					names[id.Name] = true
-				}
-			}
-		}
-	}
 	for _, d := range p.decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil {
-				names[d.Name.Name] = true
-			}
-		case *ast.GenDecl:
-			note(d)
-		}
+		addNames(d, names)
 	}
 	for _, s := range p.body {
 		switch s := s.(type) {
 		case *ast.DeclStmt:
-			if g, ok := s.Decl.(*ast.GenDecl); ok {
-				note(g)
-			}
+			addNames(s.Decl, names)
 		case *ast.AssignStmt:
 			for _, l := range s.Lhs {
 				if id, ok := l.(*ast.Ident); ok && s.Tok == token.DEFINE {

@@ -248,23 +248,7 @@ func (c *checked) unnamed() (paths []string) {
 func (c *checked) declares() map[string]bool {
 	names := map[string]bool{}
 	for _, d := range c.decls {
-		switch d := d.(type) {
-		case *ast.FuncDecl:
-			if d.Recv == nil {
-				names[d.Name.Name] = true
-			}
-		case *ast.GenDecl:
-			for _, spec := range d.Specs {
-				switch spec := spec.(type) {
-				case *ast.TypeSpec:
-					names[spec.Name.Name] = true
-				case *ast.ValueSpec:
-					for _, id := range spec.Names {
-						names[id.Name] = true
-					}
-				}
-			}
-		}
+		addNames(d, names)
 	}
 	for _, h := range c.tops {
 		for _, name := range h.names {
@@ -272,6 +256,28 @@ func (c *checked) declares() map[string]bool {
 		}
 	}
 	return names
+}
+
+// addNames adds the names that a declaration outside of functions declares; a method
+// declares none.
+func addNames(d ast.Decl, names map[string]bool) {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		if d.Recv == nil {
+			names[d.Name.Name] = true
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch spec := spec.(type) {
+			case *ast.TypeSpec:
+				names[spec.Name.Name] = true
+			case *ast.ValueSpec:
+				for _, id := range spec.Names {
+					names[id.Name] = true
+				}
+			}
+		}
+	}
 }
 
 // found collects the checker's errors.

@@ -1,6 +1,6 @@
 'use strict';
-// The session's variables, looked at without running code of the cells': the inspector
-// refuses what has a side effect, and what it says of a value is V8's own.
+// The session's variables. The inspector refuses code of the cells' that has a side effect
+// (a getter without one runs, bounded in time), and what it says of a value is V8's own.
 
 const MOST = 1000; // variables
 const TEXT = 120; // code units of a text

@@ -51,9 +51,9 @@ type Language interface {
 }
 
 // A Lister is a Language that can tell the session's variables. Variables is called
-// between cells, and ends soon after ctx; it runs no code of the cells'. Of more than
-// api.MaxVariables the first by name are enough, with the number of all. Serve tells front
-// ends by jupyter.FeatureVariables.
+// between cells, and ends soon after ctx; it runs no code of the cells' but what
+// docs/api.md admits. Of more than api.MaxVariables the first by name are enough, with
+// the number of all. Serve tells front ends by jupyter.FeatureVariables.
 type Lister interface {
 	Language
 	Variables(ctx context.Context) (variables []api.Variable, total int, err error)
