@@ -76,7 +76,6 @@ func (s *session) send(t *task) {
 		}
 		s.decoders[i] = mime.Decoder{}
 	}
-	k.oomsAt = procfs.OOMKills() // a child that ran out of memory in an earlier cell is not this one's end
 	c.born = procfs.Now()
 	k.meter.Begin()
 	c.unspilled = k.client.Stats().UnspilledBytes
@@ -93,6 +92,9 @@ func (s *session) send(t *task) {
 	c.msgID, c.sent = msg.Header.MsgID, time.Now()
 	s.about(t.e).Debug("a cell is sent", "generation", s.gen, "code", logging.Content(t.req.Code))
 	err := k.client.Send(jupyter.Shell, msg)
+	// A child that ran out of memory in an earlier cell is not this one's end. It takes the
+	// system a while to tell, in which the kernel already reads the cell.
+	k.oomsAt = procfs.OOMKills()
 	if err != nil {
 		s.about(t.e).Warn("sending a cell", "generation", s.gen, "error", err)
 		if s.awaitEnd(err) && !t.unsent {
