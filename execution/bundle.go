@@ -16,6 +16,10 @@ import (
 // and counted.
 const maxTypes = 64
 
+// maxMetadata bounds the JSON text of what a kernel says of a bundle's values: it can't be a
+// ref, and is small where it means something (an image's width, how to show it).
+const maxMetadata = 16 << 10
+
 // previewBytes is how much of a long text/plain stays in data, half of it head
 // and half tail, as long as there is room.
 const previewBytes = 8 << 10
@@ -23,26 +27,66 @@ const previewBytes = 8 << 10
 type result struct {
 	api.Result
 	inline  int64
+	about   int64 // bytes of metadata
 	values  int
 	cleared bool
 }
 
-// bundle is one MIME bundle, made ready for the API.
-type bundle struct {
-	data map[string]json.RawMessage
-	refs map[string]api.Ref
-	size int64 // bytes of data
-	lost int64 // bytes that could not be kept
+// set has the result show b.
+func (r *result) set(b bundle) {
+	r.inline, r.about, r.values = b.size, b.about, b.values()
+	r.Data, r.Refs, r.Metadata = b.data, b.refs, b.metadata
 }
 
-// values is what the bundle counts for: each value in data, three for each ref, whose
-// path and hash take the more memory; an empty bundle counts, too.
-func (b *bundle) values() int { return max(1, len(b.data)+3*len(b.refs)) }
+// drop forgets what it shows: a DisplayMap may still have it.
+func (r *result) drop() { r.Data, r.Refs, r.Metadata = nil, nil, nil }
+
+// bundle is one MIME bundle, made ready for the API.
+type bundle struct {
+	data     map[string]json.RawMessage
+	refs     map[string]api.Ref
+	metadata map[string]json.RawMessage // nil where there is none
+	size     int64                      // bytes of data
+	about    int64                      // bytes of metadata
+	lost     int64                      // bytes that could not be kept
+}
+
+// values is what the bundle counts for: each value in data and in metadata, three for each
+// ref, whose path and hash take the more memory; an empty bundle counts, too.
+func (b *bundle) values() int { return max(1, len(b.data)+3*len(b.refs)+len(b.metadata)) }
+
+// describe takes what the kernel says of the bundle's values. Some kernels send null for
+// nothing.
+func (b *bundle) describe(v jupyter.Value, room int64) {
+	if v.Size() > min(maxMetadata, room) {
+		b.lost += v.Size()
+		return
+	}
+	members, err := v.Members()
+	if err != nil {
+		if raw, _ := v.Raw(maxMetadata); string(raw) != "null" {
+			b.lost += v.Size()
+		}
+		return
+	}
+	for _, m := range members {
+		raw, err := m.Value.Raw(maxMetadata)
+		if err != nil {
+			b.lost += m.Value.Size()
+			continue
+		}
+		if b.metadata == nil {
+			b.metadata = map[string]json.RawMessage{}
+		}
+		b.metadata[m.Key] = raw
+		b.about += int64(len(m.Key) + len(raw))
+	}
+}
 
 // bundle takes the members of a bundle into data or, what is too large, to the
 // store. A value that can't be read or stored is counted as lost and, so that the
 // result isn't silently poorer, said in text/plain where there is no other.
-func (e *Execution) bundle(v jupyter.Value) bundle {
+func (e *Execution) bundle(v, metadata jupyter.Value) bundle {
 	b := bundle{data: map[string]json.RawMessage{}, refs: map[string]api.Ref{}}
 	members, err := v.Members()
 	if err != nil {
@@ -52,8 +96,10 @@ func (e *Execution) bundle(v jupyter.Value) bundle {
 	}
 	e.mu.Lock()
 	room := e.lim.InlineResults - e.inline
+	aboutRoom := e.lim.InlineResults - e.about
 	generation := e.out.Generation
 	e.mu.Unlock()
+	b.describe(metadata, aboutRoom)
 	for i, m := range members {
 		t := strings.ToLower(m.Key)
 		if i >= maxTypes || len(t) > 255 || t == "" {

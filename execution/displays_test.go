@@ -3,6 +3,8 @@ package execution
 import (
 	"strings"
 	"testing"
+
+	"github.com/cellard/cellard/protocol/jupyter"
 )
 
 // A display loop with clear_output must not keep what was cleared: the map of
@@ -12,7 +14,7 @@ func TestClearedDisplaysAreFreed(t *testing.T) {
 	var d DisplayMap
 	big := value(map[string]any{"text/plain": strings.Repeat("x", 10_000)})
 	for range 10 {
-		e.Display(false, big, "id", &d)
+		e.Display(false, big, jupyter.Value{}, "id", &d)
 		e.Clear(false)
 	}
 	for _, s := range d.byID["id"] {
@@ -20,7 +22,7 @@ func TestClearedDisplaysAreFreed(t *testing.T) {
 			t.Fatal("a cleared result is still held by the map of display ids")
 		}
 	}
-	if e.Update(big, "id", &d) {
+	if e.Update(big, jupyter.Value{}, "id", &d) {
 		t.Error("a cleared result was updated")
 	}
 }

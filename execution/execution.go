@@ -67,7 +67,8 @@ type Execution struct {
 	streams [2]*stream
 	results []*result
 	inline  int64 // bytes of results in data
-	values  int   // in data and refs of results
+	about   int64 // bytes of their metadata
+	values  int   // in data, refs and metadata of results
 	pending pending
 	clear   bool // clear_output(wait=true) came, and no output since
 	began   time.Time
@@ -327,7 +328,7 @@ func (e *Execution) Size() int64 {
 	for _, s := range e.streams {
 		n += min(s.text.Total(), e.lim.Stream)
 	}
-	return n + e.inline + int64(e.values)*valueBytes + 4<<10
+	return n + e.inline + e.about + int64(e.values)*valueBytes + 4<<10
 }
 
 // HasReader reports whether a reader is there.
@@ -347,7 +348,7 @@ func (e *Execution) Close() {
 	defer e.mu.Unlock()
 	e.closed = true
 	for _, r := range e.results {
-		r.Data, r.Refs = nil, nil
+		r.drop()
 	}
 	e.results = nil
 	for _, s := range e.streams {

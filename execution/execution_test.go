@@ -2,6 +2,7 @@ package execution
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -56,8 +57,8 @@ func TestEventsAndExecution(t *testing.T) {
 	var d DisplayMap
 	e.Stream(Stdout, "a\n")
 	e.Stream(Stderr, "b\n")
-	e.Display(false, value(map[string]any{"text/plain": "shown", "application/json": map[string]any{"a": 1}}), "", &d)
-	e.Display(true, value(map[string]any{"text/plain": "42"}), "", &d)
+	e.Display(false, value(map[string]any{"text/plain": "shown", "application/json": map[string]any{"a": 1}}), jupyter.Value{}, "", &d)
+	e.Display(true, value(map[string]any{"text/plain": "42"}), jupyter.Value{}, "", &d)
 	e.Raise(api.CellError{Name: "E", Value: "v\x1b[31m", Traceback: "\x1b[31mt\x1b[0m"})
 	e.End(Ending{Status: api.StatusError})
 	e.End(Ending{Status: api.StatusOK}) // the first one counts
@@ -137,7 +138,7 @@ func TestClear(t *testing.T) {
 	var d DisplayMap
 	e := newExecution(t, Options{})
 	e.Stream(Stdout, "Hello")
-	e.Display(false, value(map[string]any{"text/plain": "one"}), "d", &d)
+	e.Display(false, value(map[string]any{"text/plain": "one"}), jupyter.Value{}, "d", &d)
 	e.Clear(true)
 	if x := snapshot(t, e); x.Stdout != "Hello" || len(x.Results) != 1 {
 		t.Fatalf("cleared before new output: %+v", x)
@@ -146,7 +147,7 @@ func TestClear(t *testing.T) {
 	if x := snapshot(t, e); x.Stdout != "world" || len(x.Results) != 0 {
 		t.Fatalf("%+v", x)
 	}
-	if e.Update(value(map[string]any{"text/plain": "two"}), "d", &d) {
+	if e.Update(value(map[string]any{"text/plain": "two"}), jupyter.Value{}, "d", &d) {
 		t.Fatal("an update brought a cleared result back")
 	}
 	e.Clear(false)
@@ -158,11 +159,11 @@ func TestClear(t *testing.T) {
 func TestUpdateReachesBack(t *testing.T) {
 	var d DisplayMap
 	old := newExecution(t, Options{})
-	old.Display(false, value(map[string]any{"text/plain": "one"}), "d", &d)
-	old.Display(false, value(map[string]any{"text/plain": "one"}), "d", &d)
+	old.Display(false, value(map[string]any{"text/plain": "one"}), jupyter.Value{}, "d", &d)
+	old.Display(false, value(map[string]any{"text/plain": "one"}), jupyter.Value{}, "d", &d)
 	old.End(Ending{Status: api.StatusOK})
 	e := newExecution(t, Options{})
-	if !e.Update(value(map[string]any{"text/plain": "two"}), "d", &d) {
+	if !e.Update(value(map[string]any{"text/plain": "two"}), jupyter.Value{}, "d", &d) {
 		t.Fatal("not found")
 	}
 	e.End(Ending{Status: api.StatusOK})
@@ -190,7 +191,7 @@ func TestLimitsOfValues(t *testing.T) {
 		mime.TableType:     map[string]any{"columns": []string{strings.Repeat("x", 2000)}},
 		"image/png":        "aGVs\nbG8=\n",
 		"image/jpeg":       "?? no base64 ??",
-	}), "", &d)
+	}), jupyter.Value{}, "", &d)
 	x := snapshot(t, e)
 	r := x.Results[0]
 	if ref := r.Refs["text/plain"]; ref.Bytes != 40_000 {
@@ -217,7 +218,7 @@ func TestLimitsOfValues(t *testing.T) {
 		t.Fatal("the bad base64 is not counted")
 	}
 	for range 100 {
-		e.Display(false, value(map[string]any{"text/html": strings.Repeat("y", 900)}), "", &d)
+		e.Display(false, value(map[string]any{"text/html": strings.Repeat("y", 900)}), jupyter.Value{}, "", &d)
 	}
 	x = snapshot(t, e)
 	inline, values, last := 0, 0, 0
@@ -236,13 +237,75 @@ func TestLimitsOfValues(t *testing.T) {
 	}
 }
 
+// What the kernel says of values comes with them, within its bounds.
+func TestMetadata(t *testing.T) {
+	var d DisplayMap
+	e := newExecution(t, Options{Limits: Limits{InlineResults: 40_000}})
+	data := value(map[string]any{"text/plain": "one"})
+	e.Display(true, data, jupyter.NewValue([]byte(`{"image/png":{"width":10, "x":NaN},"isolated":true}`)), "d", &d)
+	r := snapshot(t, e).Results[0]
+	if got := string(r.Metadata["image/png"]) + string(r.Metadata["isolated"]); got != `{"width":10, "x":null}true` {
+		t.Error(got)
+	}
+	for _, none := range []jupyter.Value{{}, jupyter.NewValue([]byte("null")), jupyter.NewValue([]byte(" {} "))} {
+		e.Display(false, data, none, "", &d)
+	}
+	if !e.Update(data, value(map[string]any{"b": 1}), "d", &d) {
+		t.Error("not found")
+	}
+	x := snapshot(t, e)
+	if got := string(x.Results[0].Metadata["b"]); got != "1" || len(x.Results[0].Metadata) != 1 {
+		t.Errorf("updated: %s", x.Results[0].Metadata)
+	}
+	for _, r := range x.Results[1:] {
+		if r.Metadata != nil {
+			t.Errorf("of nothing: %s", r.Metadata)
+		}
+	}
+	if x.LostBytes != 0 {
+		t.Errorf("lost %d", x.LostBytes)
+	}
+	e.End(Ending{Status: api.StatusOK})
+	var said []string
+	for _, ev := range readAll(t, e.Events(0)) {
+		if ev.Metadata != nil {
+			b, err := json.Marshal(ev.Metadata)
+			said = append(said, fmt.Sprint(ev.K, " ", string(b), err))
+		}
+	}
+	if got := strings.Join(said, ", "); got != `result {"image/png":{"width":10,"x":null},"isolated":true}<nil>, update {"b":1}<nil>` {
+		t.Error(got)
+	}
+
+	e.Display(false, data, value(map[string]any{"big": strings.Repeat("x", maxMetadata)}), "", &d)
+	e.Display(false, data, value([]int{1}), "", &d)
+	x = snapshot(t, e)
+	if lost := int64(maxMetadata + len(`{"big":""}[1]`)); x.LostBytes != lost || x.Results[4].Metadata != nil || x.Results[5].Metadata != nil {
+		t.Errorf("lost %d, not %d: %v", x.LostBytes, lost, x.Results[4:])
+	}
+	large := value(map[string]any{"a": strings.Repeat("x", 15_000)})
+	for range 5 {
+		e.Display(false, data, large, "", &d)
+	}
+	about := 0
+	for _, r := range snapshot(t, e).Results {
+		about += len(r.Metadata["a"])
+		if string(r.Data["text/plain"]) != `"one"` {
+			t.Errorf("%s", r.Data)
+		}
+	}
+	if about > 40_000 || about < 30_000 {
+		t.Errorf("%d bytes of metadata", about)
+	}
+}
+
 // 20,000 small displays are within the default limits.
 func TestManySmallDisplaysAreKept(t *testing.T) {
 	var d DisplayMap
 	const n = 20_000
 	f := newExecution(t, Options{})
 	for range n {
-		f.Display(false, value(map[string]any{"text/plain": "small"}), "", &d)
+		f.Display(false, value(map[string]any{"text/plain": "small"}), jupyter.Value{}, "", &d)
 	}
 	if x := snapshot(t, f); len(x.Results) != n || x.LostBytes != 0 {
 		t.Fatalf("%d of %d results, %d bytes lost", len(x.Results), n, x.LostBytes)

@@ -203,19 +203,19 @@ func (e *Execution) clearNow() {
 	}
 	for _, r := range e.results {
 		r.cleared = true
-		r.Data, r.Refs = nil, nil // a DisplayMap still has it
+		r.drop()
 	}
-	e.results, e.inline, e.values = nil, 0, 0
+	e.results, e.inline, e.about, e.values = nil, 0, 0, 0
 }
 
-// Display adds a result: the bundle of a display_data or, with main, of an
-// execute_result. A displayID, if there is one, is remembered in d.
-func (e *Execution) Display(main bool, data jupyter.Value, displayID string, d *DisplayMap) {
+// Display adds a result: the bundle and the metadata of a display_data or, with main, of
+// an execute_result. A displayID, if there is one, is remembered in d.
+func (e *Execution) Display(main bool, data, metadata jupyter.Value, displayID string, d *DisplayMap) {
 	if e.full() {
 		e.LostBytes(data.Size())
 		return
 	}
-	b := e.bundle(data)
+	b := e.bundle(data, metadata)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
@@ -223,14 +223,16 @@ func (e *Execution) Display(main bool, data jupyter.Value, displayID string, d *
 	}
 	e.newOutput()
 	e.out.LostBytes += b.lost
-	r := &result{Result: api.Result{Main: main, Data: b.data, Refs: b.refs}, inline: b.size, values: b.values()}
+	r := &result{Result: api.Result{Main: main}}
+	r.set(b)
 	e.results = append(e.results, r)
-	e.inline += b.size
+	e.inline += r.inline
+	e.about += r.about
 	e.values += r.values
 	d.add(displayID, shown{e, r})
 	if e.ended.IsZero() {
 		e.flush()
-		e.log.append(api.Event{K: api.KindResult, ID: e.o.ID, Main: main, Data: b.data, Refs: b.refs, DisplayID: displayID}, false)
+		e.log.append(api.Event{K: api.KindResult, ID: e.o.ID, Main: main, Data: b.data, Refs: b.refs, Metadata: b.metadata, DisplayID: displayID}, false)
 	}
 }
 
@@ -243,7 +245,7 @@ func (e *Execution) full() bool {
 
 // Update is update_display_data: it changes the results that the id names, of this
 // cell or an earlier one, and logs it here. It reports whether there was one.
-func (e *Execution) Update(data jupyter.Value, displayID string, d *DisplayMap) bool {
+func (e *Execution) Update(data, metadata jupyter.Value, displayID string, d *DisplayMap) bool {
 	all := d.byID[displayID]
 	if len(all) == 0 {
 		return false
@@ -252,14 +254,15 @@ func (e *Execution) Update(data jupyter.Value, displayID string, d *DisplayMap) 
 	var b bundle
 	for i, s := range all {
 		if i == 0 || s.e != all[i-1].e {
-			b = s.e.bundle(data)
+			b = s.e.bundle(data, metadata)
 		}
 		s.e.mu.Lock()
 		if !s.r.cleared && !s.e.closed {
 			found = true
 			s.e.inline += b.size - s.r.inline
+			s.e.about += b.about - s.r.about
 			s.e.values += b.values() - s.r.values
-			s.r.inline, s.r.values, s.r.Data, s.r.Refs = b.size, b.values(), b.data, b.refs
+			s.r.set(b)
 		}
 		s.e.mu.Unlock()
 	}
@@ -270,7 +273,7 @@ func (e *Execution) Update(data jupyter.Value, displayID string, d *DisplayMap) 
 	defer e.mu.Unlock()
 	if e.ended.IsZero() {
 		e.flush()
-		e.log.append(api.Event{K: api.KindUpdate, ID: all[len(all)-1].e.o.ID, Data: b.data, Refs: b.refs, DisplayID: displayID}, false)
+		e.log.append(api.Event{K: api.KindUpdate, ID: all[len(all)-1].e.o.ID, Data: b.data, Refs: b.refs, Metadata: b.metadata, DisplayID: displayID}, false)
 	}
 	return true
 }

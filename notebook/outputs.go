@@ -3,6 +3,7 @@ package notebook
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -170,12 +171,8 @@ func (o *Outputs) failure(e *api.CellError) {
 // left out is told in the output's metadata.
 func (o *Outputs) bundle(ctx context.Context, ev api.Event) (data, metadata map[string]any, err error) {
 	data, metadata = map[string]any{}, map[string]any{}
-	for t, raw := range ev.Data {
-		var v any
-		if err := decode(raw, &v); err != nil {
-			return nil, nil, err
-		}
-		data[t] = v
+	if err := errors.Join(decodeAll(ev.Data, data), decodeAll(ev.Metadata, metadata)); err != nil {
+		return nil, nil, err
 	}
 	left := map[string]any{}
 	for _, t := range slices.Sorted(maps.Keys(ev.Refs)) {
@@ -206,6 +203,17 @@ func (o *Outputs) bundle(ctx context.Context, ev api.Event) (data, metadata map[
 		}
 	}
 	return data, metadata, nil
+}
+
+func decodeAll(from map[string]json.RawMessage, into map[string]any) error {
+	for k, raw := range from {
+		var v any
+		if err := decode(raw, &v); err != nil {
+			return err
+		}
+		into[k] = v
+	}
+	return nil
 }
 
 func (o *Outputs) fetch(ctx context.Context, t string, ref api.Ref) (any, error) {

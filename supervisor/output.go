@@ -127,9 +127,10 @@ func (s *session) display(e *execution.Execution, m *jupyter.Message) error {
 	if data.Size() == 0 {
 		return errors.New("a display without data")
 	}
+	metadata := members.Get("metadata")
 	if m.Header.MsgType != "update_display_data" {
-		e.Display(m.Header.MsgType == "execute_result", data, transient.DisplayID, &s.k.displays)
-	} else if !e.Update(data, transient.DisplayID, &s.k.displays) {
+		e.Display(m.Header.MsgType == "execute_result", data, metadata, transient.DisplayID, &s.k.displays)
+	} else if !e.Update(data, metadata, transient.DisplayID, &s.k.displays) {
 		s.m.unmatched.Add(1)
 	}
 	return nil

@@ -268,7 +268,7 @@ const run = "/v1/interpreter:run"
 func (c *checked) cells() {
 	x := c.do(200, "POST", run, object{"code": "print(1)\n2", "timeoutMs": 60000, "env": object{"A": "b"}, "cwd": "/", "stdin": []string{"x"}}).object(c.t)
 	c.do(200, "POST", run, object{"code": "1/0", "language": "python", "context": "python"})
-	c.do(200, "POST", run, object{"code": "import sys, time\nfrom IPython.display import *\nprint('e', file=sys.stderr)\nd = display(1, display_id='d')\nd.update(2)\n" +
+	c.do(200, "POST", run, object{"code": "import sys, time\nfrom IPython.display import *\nprint('e', file=sys.stderr)\nd = display(1, display_id='d')\nd.update(2)\ndisplay(3, metadata={'text/plain': {'isolated': True}})\n" +
 		"clear_output(wait=True)\ntime.sleep(1)\n1/0", "stream": true})
 	c.do(200, "POST", run, object{"code": "import os; os.kill(os.getpid(), 9)"})
 	id := x["id"].(string)

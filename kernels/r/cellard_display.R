@@ -7,8 +7,8 @@ OCTETS <- "application/octet-stream"
 # display shows a value beside the cell's result: a bundle (a list whose names are MIME
 # types), a file (a path of one that is there), or anything else as it is shown when
 # it is a value. What has a display_id can be changed later by the same id with
-# update = TRUE.
-display <- function(x, ..., display_id = NULL, update = FALSE) {
+# update = TRUE; metadata says something of its values, by MIME type.
+display <- function(x, ..., display_id = NULL, update = FALSE, metadata = NULL) {
   type <- if (isTRUE(update)) "update_display_data" else "display_data"
   if (is_bundle(x)) {
     data <- x
@@ -22,7 +22,7 @@ display <- function(x, ..., display_id = NULL, update = FALSE) {
     }
     data <- bundle_of(x, text)
   }
-  publish_bundle(data, type, display_id)
+  publish_bundle(data, type, display_id, metadata)
   invisible()
 }
 

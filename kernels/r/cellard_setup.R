@@ -17,7 +17,7 @@ setup_options <- function() {
     browser = function(url, ...) cat("a browser would show: ", url, "\n", sep = ""),
     # IRdisplay's functions, and what is built on them, show by these.
     jupyter.in_kernel = TRUE, jupyter.rich_display = TRUE,
-    jupyter.base_display_func = function(data, metadata = NULL) publish_bundle(data),
+    jupyter.base_display_func = function(data, metadata = NULL) publish_bundle(data, metadata = metadata),
     jupyter.clear_output_func = function(wait = TRUE) publish("clear_output", list(wait = isTRUE(wait)))
   )
   # The arguments are the kernel's, not those of a script in a cell.

@@ -41,7 +41,7 @@ show_value <- function(value, visible, last) {
   publish_bundle(data, if (last) "execute_result" else "display_data")
 }
 
-publish_bundle <- function(data, type = "display_data", display_id = NULL) {
+publish_bundle <- function(data, type = "display_data", display_id = NULL, metadata = NULL) {
   if (forked()) {
     # A child has no way but its descriptors.
     text <- data[["text/plain"]]
@@ -51,9 +51,26 @@ publish_bundle <- function(data, type = "display_data", display_id = NULL) {
   transient <- if (is.null(display_id)) json("{}") else to_json(list(display_id = as.character(display_id)[[1L]]))
   values <- vapply(names(data), function(type) as.character(mime_json(type, data[[type]])), "")
   publish(type, json(paste0(
-    '{"data":', json_object(names(data), values), ',"metadata":{},"transient":', transient,
+    '{"data":', json_object(names(data), values), ',"metadata":', metadata_json(isolated(data, metadata)), ',"transient":', transient,
     if (type == "execute_result") paste0(',"execution_count":', session$count - 1L), "}"
   )))
+}
+
+# isolated is the metadata, which says of a whole HTML document that it is one, as IRkernel
+# does: a page is to show it in a frame of its own.
+isolated <- function(data, metadata) {
+  html <- data[["text/html"]]
+  if (is.character(html) && any(grepl("<html[ >]", html, ignore.case = TRUE, useBytes = TRUE))) {
+    metadata <- as.list(metadata)
+    metadata[["text/html"]] <- as.list(metadata[["text/html"]])
+    metadata[["text/html"]]$isolated <- TRUE
+  }
+  metadata
+}
+
+# metadata_json is what is said of a bundle's values as a JSON object.
+metadata_json <- function(metadata) {
+  if (is.list(metadata) && length(metadata) > 0L && !is.null(names(metadata))) to_json(metadata) else "{}"
 }
 
 # mime_json is a value of a bundle as JSON.

@@ -227,6 +227,22 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
+// What a cell says of what it shows is in the message, and of a whole HTML document that
+// it is one.
+func TestMetadata(t *testing.T) {
+	k := start(t)
+	for code, want := range map[string]string{
+		"display(list('text/plain' = 'x'), metadata = list('image/png' = list(width = 10L)))":                          `{"image/png":{"width":10}}`,
+		"display(list('text/plain' = 'x'), metadata = 'nonsense')":                                                     `{}`,
+		"display(list('text/html' = '<!DOCTYPE html>\n<html lang=\"en\"><p>'), metadata = list(own = TRUE))":           `{"own":true,"text/html":{"isolated":true}}`,
+		"IRdisplay::publish_mimebundle(list('text/html' = '<b>'), metadata = list('text/html' = list(isolated = NA)))": `{"text/html":{"isolated":null}}`,
+	} {
+		if all, _ := k.cell(code); text(one(all, "display_data"), "metadata") != want {
+			t.Errorf("%s: %v", code, all)
+		}
+	}
+}
+
 func TestQuestions(t *testing.T) {
 	k := start(t)
 	k.cell("a_long_name <- list(alpha = 1)")

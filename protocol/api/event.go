@@ -35,10 +35,12 @@ type Event struct {
 	// Text is of stdout, stderr and progress.
 	Text string
 	// Main, Data and Refs are of result; Data, Refs and DisplayID of update. A
-	// result that can be updated has a DisplayID too.
+	// result that can be updated has a DisplayID too; Metadata is there for both where the
+	// kernel says something of the values.
 	Main      bool
 	Data      map[string]json.RawMessage
 	Refs      map[string]Ref
+	Metadata  map[string]json.RawMessage
 	DisplayID string
 	// Wait is of clear.
 	Wait bool
@@ -66,6 +68,7 @@ type wireEvent struct {
 	Main        *bool                      `json:"main,omitempty"`
 	Data        map[string]json.RawMessage `json:"data,omitempty"`
 	Refs        map[string]Ref             `json:"refs,omitempty"`
+	Metadata    map[string]json.RawMessage `json:"metadata,omitempty"`
 	DisplayID   string                     `json:"displayId,omitempty"`
 	Wait        *bool                      `json:"wait,omitempty"`
 	Prompt      *string                    `json:"prompt,omitempty"`
@@ -90,6 +93,7 @@ type resultWire struct {
 	Main      *bool                      `json:"main,omitempty"`
 	Data      map[string]json.RawMessage `json:"data"`
 	Refs      map[string]Ref             `json:"refs"`
+	Metadata  map[string]json.RawMessage `json:"metadata,omitempty"`
 	DisplayID string                     `json:"displayId,omitempty"`
 	Seq       int64                      `json:"seq"`
 }
@@ -105,7 +109,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	case KindProgress:
 		w.Text = &e.Text
 	case KindResult, KindUpdate:
-		r := resultWire{K: e.K, ID: e.ID, Data: e.Data, Refs: e.Refs, DisplayID: e.DisplayID, Seq: e.Seq}
+		r := resultWire{K: e.K, ID: e.ID, Data: e.Data, Refs: e.Refs, Metadata: e.Metadata, DisplayID: e.DisplayID, Seq: e.Seq}
 		if e.K == KindResult {
 			r.Main = &e.Main
 		}
@@ -148,7 +152,7 @@ func (e *Event) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*e = Event{K: w.K, Seq: w.Seq, ID: val(w.ID), N: val(w.N), Text: val(w.Text), Main: val(w.Main),
-		Data: w.Data, Refs: w.Refs, DisplayID: w.DisplayID, Wait: val(w.Wait), Prompt: val(w.Prompt),
+		Data: w.Data, Refs: w.Refs, Metadata: w.Metadata, DisplayID: w.DisplayID, Wait: val(w.Wait), Prompt: val(w.Prompt),
 		Password: val(w.Password), Ms: val(w.Ms), Execution: w.Execution, Missed: val(w.MissedCount)}
 	switch w.K {
 	case KindError:

@@ -87,6 +87,8 @@ type Result struct {
 	Data map[string]json.RawMessage `json:"data"`
 	// Refs holds, by MIME type, the values too large for Data.
 	Refs map[string]Ref `json:"refs"`
+	// Metadata is what the kernel says of the values, by MIME type or for all of them.
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
 // Ref is a value spilled to a read-only file of the guest.

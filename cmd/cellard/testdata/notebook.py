@@ -48,6 +48,14 @@ NOTEBOOKS = {
         new_code_cell("for i in range(5):\n  clear_output(wait=True)\n  display(i)"),
         new_code_cell("print('kept')\nclear_output(wait=True)"),
     ],
+    "metadata": [
+        new_code_cell("from IPython.display import *\nh = display('a', display_id='m', metadata={'text/plain': {'isolated': True}, 'own': [1.5, None]})"),
+        new_code_cell("h.update('b', metadata={'own': {}})"),
+        new_code_cell("h.update('c')\ndisplay({'text/plain': 'x'}, raw=True, metadata={'text/plain': {}})"),
+        new_code_cell("Image(bytes(range(256)) * 400, format='png', width=30, height=20)"),
+        new_code_cell("class C:\n  def _repr_mimebundle_(self, **kw): return {'text/html': '<p>'}, {'text/html': {'isolated': True}}\nC()"),
+        new_code_cell("%config InlineBackend.figure_formats = ['retina']\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]);"),
+    ],
     "errors": [
         new_code_cell("def f(): raise ValueError('no\\nluck')\nf()", metadata=RAISES),
         new_code_cell("raise SystemExit", metadata=SKIP),
@@ -138,7 +146,6 @@ def outputs(cell):
         if "data" in o:
             o["data"] = {k: ANSI.sub("", v) if k.startswith("text/") else v for k, v in o["data"].items()}
             o["data"] = {k: v.strip() if k.startswith("image/") else v for k, v in o["data"].items()}
-            o["metadata"] = {}
         said.append(o)
     return same(said)
 
