@@ -7,7 +7,8 @@
 // them; all that cells make lives in it. Front and worker are built from the sources
 // that are embedded here, by the toolchain of the image, since a plugin and its host
 // must be of one toolchain, and since go/types reads only its own toolchain's archives.
-// What they need is built once for a toolchain and kept in a workspace: see Warm.
+// What they need is built once for a toolchain and kept in a workspace: see Warm. A front
+// that dies is replaced: see compilation.
 //
 // Begin with NewFinder and New. Who made a Kernel closes it: that ends the front and the
 // worker, and removes the files of the session.

@@ -46,7 +46,8 @@ type front struct {
 	waiting map[int]chan frontResponse
 }
 
-func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir string) (*front, error) {
+// startFront starts one. past and number are those of wire.Options.
+func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir, past string, number int) (*front, error) {
 	var linker wire.Linker
 	b, err := os.ReadFile(w.linker())
 	if err != nil {
@@ -61,12 +62,13 @@ func startFront(r *output.Reaper, w *workspace, t *Toolchain, dir string) (*fron
 	cmd.Stderr = os.Stderr
 	cmd.Env = append(os.Environ(), "CC="+t.CC)
 	cmd.SysProcAttr = deathWith()
-	cmd.SysProcAttr.Setpgid = true // no terminal's interrupt is for it
+	cmd.SysProcAttr.Setsid = true // no terminal's interrupt is for it; see leftovers
 	if f.process, err = spawn(r, cmd, false, f.message); err != nil {
 		return nil, err
 	}
 	if err = f.send(wire.Options{Goroot: t.Root, Language: t.Language, Importcfg: w.importcfg(), Dir: dir,
-		Linker: linker, LinkProgram: w.front(), Cache: w.cache(), Shared: w.shared()}); err != nil {
+		Linker: linker, LinkProgram: w.front(), Cache: w.cache(), Shared: w.shared(),
+		Past: past, Number: number}); err != nil {
 		f.close()
 		return nil, err
 	}

@@ -37,8 +37,8 @@ type Kernel struct {
 	last     *preparation
 	progress string // what the preparation does now
 
-	front  *front // both are there once a preparation has succeeded
-	worker *worker
+	worker   *worker // both are there once a preparation has succeeded
+	compiler *compilation
 
 	loaded int  // how many cells the worker has loaded
 	told   bool // that they take much memory
@@ -109,12 +109,12 @@ func (k *Kernel) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	front, err := startFront(k.reaper, w, k.toolchain, k.dir)
+	compiler, err := startCompilation(k.reaper, w, k.toolchain, k.dir)
 	if err != nil {
 		worker.close()
 		return err
 	}
-	k.worker, k.front = worker, front
+	k.worker, k.compiler = worker, compiler
 	return nil
 }
 
@@ -130,8 +130,8 @@ func (k *Kernel) Close() error {
 	k.cancel()
 	k.mu.Unlock()
 	k.preparing.Wait()
-	if k.front != nil {
-		k.front.close()
+	if k.compiler != nil {
+		k.compiler.close()
 	}
 	if k.worker != nil {
 		k.worker.close()
@@ -215,11 +215,16 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 
 // compile has the front make what the worker can run. whole: nothing but a plugin.
 func (k *Kernel) compile(ctx context.Context, c *kernel.Cell, whole bool) (*wire.Result, error) {
-	a, err := k.front.ask(ctx, frontRequest{Op: "compile", Name: "In[" + strconv.Itoa(c.Count) + "]", Code: c.Code, Whole: whole})
+	a, err := k.compiler.ask(ctx, frontRequest{Op: "compile", Name: cellName(c), Code: c.Code, Whole: whole})
 	var failed *failedError
+	var replaced *replacedError
 	switch {
 	case errors.As(err, &failed):
 		return nil, &kernel.Error{Name: "CompileError", Value: failed.text, Traceback: []string{failed.text}}
+	case errors.As(err, &replaced) && ctx.Err() == nil:
+		return nil, &kernel.Error{Name: "ToolchainError", Value: replaced.Error(), Traceback: []string{replaced.Error()}}
+	case errors.As(err, &replaced):
+		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, err
 	case a.Errors != nil:
@@ -229,6 +234,9 @@ func (k *Kernel) compile(ctx context.Context, c *kernel.Cell, whole bool) (*wire
 	}
 	return a.Result, nil
 }
+
+// cellName is how tracebacks name a cell.
+func cellName(c *kernel.Cell) string { return "In[" + strconv.Itoa(c.Count) + "]" }
 
 // errUnknown tells that the worker can't evaluate a program, and has not begun to.
 var errUnknown = errors.New("the worker can't evaluate the cell")
@@ -267,8 +275,11 @@ func (k *Kernel) run(ctx context.Context, c *kernel.Cell, made *wire.Result) err
 	if m.LoadError != "" {
 		return &kernel.Error{Name: "LoadError", Value: loadError(m.LoadError), Traceback: []string{loadError(m.LoadError)}}
 	}
-	if _, err := k.front.ask(context.WithoutCancel(ctx), frontRequest{Op: "commit", Number: made.Number, Done: m.Done}); err != nil {
-		return err
+	if made.Lasts {
+		past := wire.Past{Number: made.Number, Done: m.Done, Name: cellName(c), Code: c.Code, Direct: made.Direct != nil}
+		if err := k.compiler.commit(context.WithoutCancel(ctx), past); err != nil {
+			return err
+		}
 	}
 	if made.Plugin != "" {
 		k.budget(c)
@@ -345,7 +356,7 @@ func (k *Kernel) Complete(ctx context.Context, code string, cursor int) (kernel.
 	if k.wait(ctx, nil) != nil {
 		return kernel.Completion{}, nil
 	}
-	a, err := k.front.ask(ctx, frontRequest{Op: "complete", Code: code, Cursor: byteOf(code, cursor)})
+	a, err := k.compiler.ask(ctx, frontRequest{Op: "complete", Code: code, Cursor: byteOf(code, cursor)})
 	if err != nil || a.Answer == nil {
 		return kernel.Completion{}, ignoreFailed(err)
 	}
@@ -358,7 +369,7 @@ func (k *Kernel) Inspect(ctx context.Context, code string, cursor, _ int) (kerne
 	if k.wait(ctx, nil) != nil {
 		return kernel.Inspection{}, nil
 	}
-	a, err := k.front.ask(ctx, frontRequest{Op: "inspect", Code: code, Cursor: byteOf(code, cursor)})
+	a, err := k.compiler.ask(ctx, frontRequest{Op: "inspect", Code: code, Cursor: byteOf(code, cursor)})
 	if err != nil || a.Doc == "" {
 		return kernel.Inspection{}, ignoreFailed(err)
 	}
@@ -370,7 +381,7 @@ func (k *Kernel) IsComplete(ctx context.Context, code string) (kernel.Completene
 	if k.wait(ctx, nil) != nil {
 		return kernel.Completeness{Status: "unknown"}, nil
 	}
-	a, err := k.front.ask(ctx, frontRequest{Op: "is_complete", Code: code})
+	a, err := k.compiler.ask(ctx, frontRequest{Op: "is_complete", Code: code})
 	if err != nil {
 		return kernel.Completeness{Status: "unknown"}, ignoreFailed(err)
 	}

@@ -183,13 +183,13 @@ func (r *Rewriter) again(p *parsed) *parsed {
 	}
 	sort.Slice(cells, func(i, j int) bool { return cells[i].number < cells[j].number })
 	spread(cells, set)
+	for o := range set {
+		if r.inUse[o] {
+			return nil
+		}
+	}
 	var list []source
 	for _, m := range cells {
-		for o := range m.used {
-			if set[o] {
-				return nil
-			}
-		}
 		for _, s := range m.sources {
 			need, ok := r.needed(&s, set, own)
 			if !ok {

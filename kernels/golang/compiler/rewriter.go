@@ -15,13 +15,14 @@ type Rewriter struct {
 	importer types.Importer
 	scope    scope
 	cells    map[*types.Package]*made
-	number   int // of the last attempt
+	number   int                   // of the last attempt
+	inUse    map[types.Object]bool // what statements have named
 }
 
 // NewRewriter returns a Rewriter for a version of the language (go1.26) in which nothing
 // is declared.
 func NewRewriter(importer types.Importer, language string) *Rewriter {
-	return &Rewriter{language: language, importer: importer, scope: scope{names: map[string]live{}}, cells: map[*types.Package]*made{}}
+	return &Rewriter{language: language, importer: importer, scope: scope{names: map[string]live{}}, cells: map[*types.Package]*made{}, inUse: map[types.Object]bool{}}
 }
 
 // Rewrite gives the text of a cell's package, and the number that Commit is given when
@@ -39,8 +40,37 @@ func (r *Rewriter) Rewrite(name, code string) (text string, number int, err erro
 	if err != nil {
 		return "", 0, err
 	}
-	r.cells[m.pkg] = m
+	r.keep(m)
 	return text, m.number, nil
+}
+
+// keep keeps a cell.
+func (r *Rewriter) keep(m *made) {
+	r.cells[m.pkg] = m
+	for o := range m.used {
+		r.inUse[o] = true
+	}
+}
+
+// lasts tells whether a cell that declares nothing means something to those after it:
+// names of packages, or what it is the first to use.
+func (r *Rewriter) lasts(m *made) bool {
+	for o := range m.used {
+		if _, isPackage := o.(*types.PkgName); !isPackage && o.Pkg() != nil && !r.inUse[o] {
+			return true
+		}
+	}
+	for name, path := range m.imports {
+		if r.scope.names[name].path != path {
+			return true
+		}
+	}
+	for _, path := range m.dots {
+		if !contains(r.scope.dots, path) {
+			return true
+		}
+	}
+	return false
 }
 
 // rewrite does not keep the cell: it may still fail to compile.

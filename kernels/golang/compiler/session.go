@@ -30,7 +30,8 @@ type Session struct {
 	*Rewriter
 }
 
-// New returns a Session in which nothing is declared.
+// New returns a Session in which nothing is declared, but what the cells have of the one
+// before it, if it is told of any.
 func New(o wire.Options) (*Session, error) {
 	cfg, err := os.ReadFile(o.Importcfg)
 	if err != nil {
@@ -52,6 +53,11 @@ func New(o wire.Options) (*Session, error) {
 		return nil, fmt.Errorf("%s: %s is not in it: remove the directory, so that it is made anew", o.Importcfg, RuntimePath)
 	}
 	s.Rewriter = NewRewriter(&packages{s: s, gc: importer.ForCompiler(s.fset, "gc", s.lookup)}, o.Language)
+	if o.Past != "" {
+		if err := s.takeOver(o); err != nil {
+			return nil, fmt.Errorf("the cells before: %w", err)
+		}
+	}
 	return s, nil
 }
 
@@ -129,7 +135,9 @@ func (s *Session) Compile(ctx context.Context, name, code string, whole bool) (*
 	if !whole {
 		if result.Direct = checked.direct(s.cells); result.Direct != nil {
 			result.Number = m.number
-			s.cells[m.pkg] = m
+			if result.Lasts = s.lasts(m); result.Lasts {
+				s.keep(m)
+			}
 			return result, nil
 		}
 	}
@@ -144,8 +152,8 @@ func (s *Session) Compile(ctx context.Context, name, code string, whole bool) (*
 		}
 		return nil, err
 	}
-	result.Number = m.number
-	s.cells[m.pkg] = m
+	result.Number, result.Lasts = m.number, true
+	s.keep(m)
 	return result, nil
 }
 

@@ -16,6 +16,19 @@ type Options struct {
 	// Cache is the build cache (GOCACHE) for modules. Shared, if not "", is another, whose
 	// entries it begins with.
 	Cache, Shared string
+	// Past, if not "", is a file with the cells that a Session before this one has
+	// compiled, one a line, and Number is the highest number that it has given one.
+	Past   string
+	Number int
+}
+
+// Past is a cell that has run, by which another Session comes to what it declares.
+type Past struct {
+	// Number, Name and Code are those of Compile, Done is that of Commit.
+	Number, Done int
+	Name, Code   string
+	// Direct: it was not compiled.
+	Direct bool
 }
 
 // Result is a cell that was compiled, to be loaded.
@@ -26,6 +39,8 @@ type Result struct {
 	Plugin string
 	// Direct is there in place of a Plugin where the cell needs none.
 	Direct *Program `json:",omitempty"`
+	// Lasts tells that the cell means something to those after it.
+	Lasts bool
 	// Notes are what was done on the way, for the user: modules that were got.
 	Notes []string
 }
