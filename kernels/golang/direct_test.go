@@ -148,7 +148,7 @@ zero := 0
 	for _, code := range []string{"a := x", "x, zero = 1, 2", "y[zero] = f(1)", "*pp = *pp.move(1)", "m[s], b = m[s]", "_ = x", "x = y[zero:][0]", "p = Point{}", "x*2 - inc()", "m[s] + order(1)", "len(y) + order(1)", "x + inc() + inc()",
 		"pp.X + movep()", "two(pp.X, movep())", "two(*pp, movep())", "pp.X += movep()", "it.ID += order(1)", "it.X + it.Sum(order(1))", "-*px() + inc()", "two(-*px(), inc())", "two(x + 1, inc())", "int64(*px()) + int64(inc())", "(ys()[0] + 1) * inc()", "ys()[0] * inc()", "ms()[\"a\"] + inc()", "px() == px() && *px() == inc()", "order((f(1) + 1) / f(2) + inc())", "pp.move(1).X + movep()", "!(*px() == 1) == (inc() == 1)", "pp.name + fmt.Sprint(it)",
 		"inc = pp.move(1).Sum == nil", "p.Sum", "two(p.Sum, 1)", "two((p.Sum), 1)", "mi[\"k\"] = it.String", "e = it.err; f2 = p.Sum", "len(pa())", "cap(pa())", "len(*pa())", "p.Sum(inc())", "y[order(0)]", "-x == order(1)", "func() {}()", "Point{}", "[]int{x}", "strings.ToUpper(s)", "y[1:]", "append(y, 1)", "any(x)", "go nothing()",
-		"f(\n1)", "if b { }", "import _ \"os\"\nx", "for {}", "high", "int8(f64)", "complex(f64, 1)", "st.items[0:1]"} {
+		"f(\n1)", "if b { }", "import _ \"os\"\nx", "for {}", "high", "int8(f64)", "complex(f64, 1)", "st.items[0:1]", "i8 >> -(255 << u8)"} {
 		if program, _ := r.Direct("In[1]", code); program != nil {
 			t.Errorf("%s is not left to the compiler", code)
 		}

@@ -128,6 +128,9 @@ func (d *director) expr(x ast.Expr) *wire.Node {
 		if types.IsInterface(a) != types.IsInterface(b) && waiting(x) {
 			return nil // one is converted, and so is no variable that is read late
 		}
+		if (x.Op == token.SHL || x.Op == token.SHR) && d.e.info.Types[x.Y].Value == nil && isUntypedNumber(b) {
+			return nil // a shift of a constant that counts a shift: the compiler's is a uint
+		}
 		return node(wire.Binary, x.Op.String(), d.expr(x.X), d.expr(x.Y))
 	}
 	return nil
@@ -376,6 +379,11 @@ func ofArray(t types.Type) bool {
 	}
 	_, ok := t.Underlying().(*types.Array)
 	return ok
+}
+
+func isUntypedNumber(t types.Type) bool {
+	b, ok := t.(*types.Basic)
+	return ok && b.Info()&types.IsUntyped != 0 && b.Info()&types.IsNumeric != 0
 }
 
 func isBasic(t types.Type) bool {

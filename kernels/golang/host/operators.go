@@ -44,7 +44,7 @@ func (b *builder) constant(n *wire.Node, want reflect.Type) value {
 		v.SetUint(u)
 	case v.CanFloat():
 		var f float64
-		f, err = strconv.ParseFloat(text, 64)
+		f, err = strconv.ParseFloat(text, t.Bits()) // rounded once
 		v.SetFloat(f)
 	default:
 		return b.fail(n, t.String())

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"sort"
@@ -208,7 +209,7 @@ func (w *writer) mapping(v reflect.Value, depth int) {
 		case a.CanUint() && b.CanUint():
 			return a.Uint() < b.Uint()
 		case a.CanFloat() && b.CanFloat():
-			return a.Float() < b.Float()
+			return cmp.Less(a.Float(), b.Float()) // one that is no number comes first
 		}
 		return all[i].text < all[j].text
 	})
