@@ -28,6 +28,7 @@ start <- function(connection_file) {
   setup_plots()
   setup_tools()
   setup_library()
+  session$own <- ls(globalenv(), all.names = TRUE) # packages put theirs there
   read_profile()
   suspendInterrupts(serve())
 }
@@ -68,6 +69,7 @@ handle <- function(channel, request) {
     complete_request = complete,
     inspect_request = inspect,
     is_complete_request = is_complete,
+    variables_request = variables,
     history_request = function(request) list(history = list()),
     comm_info_request = function(request) list(comms = no_names()),
     interrupt_request = function(request) no_names(), # comes between two cells: see serve
@@ -102,7 +104,8 @@ kernel_info <- function(request) {
       pygments_lexer = "r", codemirror_mode = "r"
     ),
     banner = R.version.string,
-    help_links = list()
+    help_links = list(),
+    supported_features = list(FEATURE)
   )
 }
 
