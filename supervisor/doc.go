@@ -53,7 +53,9 @@
 //
 // The spawner (spawn.go) has the thread that starts all processes, since Pdeathsig
 // follows the thread, and reaps orphans, for the agent is their subreaper. A Process is
-// waited for by its own goroutine and by nobody else.
+// waited for by its own goroutine and by nobody else. Where that can be had it is in a
+// control group of its own (internal/cgroup), which has all that comes from it; the Manager
+// owns the tree of them, the Process its group.
 //
 // The keeper (keeper.go) is a process that outlives an agent that was killed, to end what
 // Pdeathsig does not reach.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cellard/cellard/internal/cgroup"
 	"github.com/cellard/cellard/internal/procfs"
 )
 
@@ -19,8 +20,8 @@ import (
 // told each kernel's pid through a pipe, whose end tells it of the agent's. It is
 // started with the first kernel.
 type keeper struct {
-	argv      []string
-	mark, dir string
+	argv              []string
+	mark, dir, groups string
 
 	mu   sync.Mutex
 	pipe *os.File
@@ -42,7 +43,7 @@ func (k *keeper) tell(sign string, pid int) {
 			return
 		}
 		defer r.Close()
-		k.proc, err = os.StartProcess(k.argv[0], append(k.argv[:len(k.argv):len(k.argv)], k.mark, k.dir), &os.ProcAttr{
+		k.proc, err = os.StartProcess(k.argv[0], append(k.argv[:len(k.argv):len(k.argv)], k.mark, k.dir, k.groups), &os.ProcAttr{
 			Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{r, nil, nil},
 			Sys: &syscall.SysProcAttr{Setsid: true}})
 		if err != nil {
@@ -77,8 +78,9 @@ func (k *keeper) close() {
 
 // Keeper is the keeper's main: it reads what the agent tells on r, and when that ends
 // without a goodbye it kills what the kernels have left behind and removes dir, and their
-// temporary directories.
-func Keeper(r io.Reader, mark, dir string) {
+// temporary directories. The directory of the kernels' control groups is groups, if it isn't
+// empty.
+func Keeper(r io.Reader, mark, dir, groups string) {
 	pids := map[int]bool{}
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -93,6 +95,9 @@ func Keeper(r io.Reader, mark, dir string) {
 		if pids[n] = line[0] == '+'; !pids[n] {
 			delete(pids, n)
 		}
+	}
+	if groups != "" {
+		cgroup.Remove(groups)
 	}
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		left := 0

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,18 +35,29 @@ func agentMain(dir string) {
 	}
 	r, err := m.Run(request(lines(
 		"sh setsid sleep 1000 & (sleep 1000 &) ; (setsid sleep 1000 > /dev/null 2>&1 &) ; sleep 1000 &",
-		"print ready", "sleep 3600000")))
+		hidden, "print ready", "sleep 3600000")))
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	var pid int
 	for {
-		if x, _ := r.Snapshot(); strings.Contains(x.Stdout, "ready") {
+		x, _ := r.Snapshot()
+		for _, word := range strings.Fields(x.Stdout) {
+			if n, err := strconv.Atoi(word); err == nil {
+				pid = n
+			}
+		}
+		if pid > 0 && strings.Contains(x.Stdout, "ready") {
 			break
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 	}
-	fmt.Println("ready", m.InstanceID())
+	dir = ""
+	if m.groups != nil {
+		dir = m.groups.Dir()
+	}
+	fmt.Println("ready", m.InstanceID(), pid, dir)
 	select {}
 }
 
@@ -74,12 +86,18 @@ func TestKilledAgentLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')
-	id, ok := strings.CutPrefix(strings.TrimSpace(line), "ready ")
-	if !ok {
+	said := strings.Fields(line)
+	if len(said) < 3 || said[0] != "ready" || said[2] == "0" {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		t.Fatalf("the agent said %q", line)
 	}
+	id := said[1]
+	hidden, err := strconv.Atoi(said[2])
+	if err != nil || hidden <= 1 {
+		t.Fatal(hidden, err)
+	}
+	defer func() { _ = unix.Kill(hidden, unix.SIGKILL) }()
 	a := &agent{Manager: &Manager{instance: id}, t: t, logs: &fixture.Buffer{}}
 	a.until("the kernel and four children run", func() bool { return len(a.processes()) == 5 })
 	keeper := keepers(id)
@@ -96,6 +114,12 @@ func TestKilledAgentLeavesNothing(t *testing.T) {
 		return errors.Is(err, os.ErrNotExist)
 	})
 	a.until("the keeper has ended", func() bool { return len(keepers(id)) == 0 })
+	if len(said) == 4 {
+		a.until("what was hidden has ended", func() bool { return !alive(hidden) })
+		if _, err := os.Stat(said[3]); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the groups are left: %v", err)
+		}
+	}
 }
 
 // keepers are the keepers of an agent.
@@ -149,14 +173,14 @@ func TestKeeperKillsWhatIsWatched(t *testing.T) {
 	}
 	const nobody = "CELLARD_KERNEL=nobody-at-all-"
 	said := fmt.Sprintf("+%d\n+%d\n-%d\nnonsense\n+0\n+1\n", one.Process.Pid, two.Process.Pid, two.Process.Pid)
-	Keeper(strings.NewReader(said+"done\n"), nobody, dir)
+	Keeper(strings.NewReader(said+"done\n"), nobody, dir, "")
 	if !alive(one.Process.Pid) || !alive(two.Process.Pid) {
 		t.Error("it killed after a goodbye")
 	}
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("it removed after a goodbye: %v", err)
 	}
-	Keeper(strings.NewReader(said), nobody, dir)
+	Keeper(strings.NewReader(said), nobody, dir, "")
 	if err := one.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("the watched one: %v", err)
 	}

@@ -152,8 +152,13 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	}
 	attr := &os.ProcAttr{Dir: cwd, Env: vars, Sys: &syscall.SysProcAttr{Credential: m.user.credential}}
 	release()
-	if k.Process, err = m.spawn.Start(program, argv, attr); err != nil {
+	group := m.group(filepath.Base(k.dir))
+	if k.Process, err = m.spawn.Start(program, argv, attr, group); err != nil {
+		group.Close()
 		return err
+	}
+	if k.group == nil {
+		group.Close()
 	}
 	k.meter = procfs.NewMeter(k.Pid())
 	k.meter.Children = k.launch.Own
@@ -302,6 +307,7 @@ func (k *kernel) close() {
 		for _, r := range k.raw {
 			r.Close()
 		}
+		k.group.Close()
 		k.meter.Close()
 	}
 	k.removeTemp()

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	switch {
 	case fakekernel.Wanted():
 		fakekernel.Main()
-	case len(os.Args) == 4 && os.Args[1] == "keeper":
-		Keeper(os.Stdin, os.Args[2], os.Args[3])
+	case len(os.Args) == 5 && os.Args[1] == "keeper":
+		Keeper(os.Stdin, os.Args[2], os.Args[3], os.Args[4])
 		os.Exit(0)
 	case len(os.Args) == 3 && os.Args[1] == "agent":
 		agentMain(os.Args[2])

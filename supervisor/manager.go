@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
+	"github.com/cellard/cellard/internal/cgroup"
 	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/kernels/install"
@@ -33,6 +34,7 @@ type Manager struct {
 	store     *store.Store
 	spawn     *spawner
 	keeper    *keeper
+	groups    *cgroup.Tree // nil where they can't be had
 	catalogue *kernels.Catalogue
 	installer *install.Installer
 	kernels   atomic.Int64 // started so far
@@ -125,7 +127,25 @@ func NewManager(o Options) (*Manager, error) {
 		m.spawn = newSpawner()
 	}
 	m.keeper = &keeper{argv: o.Keeper, mark: "CELLARD_KERNEL=" + m.instance + "-", dir: o.RuntimeDir}
+	if m.groups, err = cgroup.New(m.instance); err != nil {
+		m.log.Debug("kernels have no control groups of their own: what escapes them by its session, parents and environment is not found", "error", err)
+	} else {
+		m.keeper.groups = m.groups.Dir()
+	}
 	return m, nil
+}
+
+// group makes a group for a kernel; nil where that can't be had.
+func (m *Manager) group(name string) *cgroup.Group {
+	if m.groups == nil {
+		return nil
+	}
+	g, err := m.groups.Group(name)
+	if err != nil {
+		m.log.Warn("a kernel has no control group of its own", "error", err)
+		return nil
+	}
+	return g
 }
 
 // mkdirs makes dir, and sets its mode where it made it: a umask must not lock the cells out.

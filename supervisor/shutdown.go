@@ -40,6 +40,9 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	if m.o.spawn == nil {
 		m.spawn.Close()
 	}
+	if m.groups != nil {
+		m.groups.Close()
+	}
 	m.keeper.close()
 	err := os.RemoveAll(m.o.RuntimeDir)
 	if err2 := m.store.Close(); err == nil {

@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/internal/cgroup"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/internal/rawpipe"
 )
@@ -34,6 +36,7 @@ type spawnRequest struct {
 	program string
 	argv    []string
 	attr    *os.ProcAttr
+	group   *cgroup.Group
 	reply   chan spawnReply
 }
 
@@ -63,7 +66,7 @@ func newSpawner() *spawner {
 		for {
 			select {
 			case r := <-s.reqs:
-				p, err := s.start(r.program, r.argv, r.attr)
+				p, err := s.start(r.program, r.argv, r.attr, r.group)
 				r.reply <- spawnReply{p, err}
 			case <-s.stop:
 				return
@@ -104,9 +107,11 @@ func (s *spawner) Close() {
 }
 
 // Start starts program (a path) with argv in a session of its own. attr's Sys is
-// completed. The pipes for stdout and stderr are made here, stdin is /dev/null.
-func (s *spawner) Start(program string, argv []string, attr *os.ProcAttr) (*Process, error) {
-	r := spawnRequest{program, argv, attr, make(chan spawnReply, 1)}
+// completed. The pipes for stdout and stderr are made here, stdin is /dev/null. The
+// process is put into group, unless that is nil or the system refuses it: then its own
+// group is nil.
+func (s *spawner) Start(program string, argv []string, attr *os.ProcAttr, group *cgroup.Group) (*Process, error) {
+	r := spawnRequest{program, argv, attr, group, make(chan spawnReply, 1)}
 	select {
 	case s.reqs <- r:
 		a := <-r.reply
@@ -116,7 +121,7 @@ func (s *spawner) Start(program string, argv []string, attr *os.ProcAttr) (*Proc
 	}
 }
 
-func (s *spawner) start(program string, argv []string, attr *os.ProcAttr) (p *Process, err error) {
+func (s *spawner) start(program string, argv []string, attr *os.ProcAttr, group *cgroup.Group) (p *Process, err error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
@@ -134,7 +139,15 @@ func (s *spawner) start(program string, argv []string, attr *os.ProcAttr) (p *Pr
 		attr.Files = []*os.File{null, ends[0], ends[1]}
 		attr.Sys.Setsid, attr.Sys.Pdeathsig = true, unix.SIGKILL
 		s.mu.Lock()
+		if p.group = group; group != nil {
+			attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, group.FD()
+		}
 		p.proc, err = os.StartProcess(program, argv, attr)
+		if err != nil && group != nil {
+			// A seccomp filter without clone3, or a threaded group (cgroups(7)).
+			attr.Sys.UseCgroupFD, p.group = false, nil
+			p.proc, err = os.StartProcess(program, argv, attr)
+		}
 		if err == nil {
 			s.started[p.proc.Pid] = p
 			offerToOOM(p.proc.Pid)
@@ -221,6 +234,7 @@ func (s *spawner) killOrphans(but int) {
 // and closes the pipes.
 type Process struct {
 	proc    *os.Process
+	group   *cgroup.Group    // nil where groups can't be had
 	raw     [2]*rawpipe.Pipe // stdout, stderr
 	done    chan struct{}
 	state   *os.ProcessState
@@ -267,12 +281,27 @@ func (p *Process) ended() (sig syscall.Signal, code int) {
 	return 0, p.state.ExitCode()
 }
 
-// killTree kills the process, its session, its descendants and the orphans that
-// carry its mark, until none is left or the bound has passed.
+// family is all that came from the process and lives: by its group, and where there is
+// none, or root has left it, by its session, its parents and the mark.
+func (p *Process) family(mark string) []procfs.Stat {
+	found := procfs.Family(p.Pid(), mark)
+	for _, pid := range p.group.Processes() {
+		if pid == p.Pid() || slices.ContainsFunc(found, func(s procfs.Stat) bool { return s.PID == pid }) {
+			continue
+		}
+		if s, ok := procfs.Read(pid); ok && s.State != 'Z' && s.State != 'X' {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// killTree kills the process and its family, until none is left or the bound has passed.
 func (p *Process) killTree(mark string) {
 	end := time.Now().Add(5 * time.Second)
 	for {
-		alive := procfs.Family(p.Pid(), mark)
+		p.group.Kill()
+		alive := p.family(mark)
 		p.Signal(unix.SIGKILL)
 		for _, q := range alive {
 			_ = unix.Kill(q.PID, unix.SIGKILL)

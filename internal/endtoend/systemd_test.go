@@ -254,7 +254,7 @@ func TestSystemdSocketActivate(t *testing.T) {
 // The example's units are what systemd itself takes, where it is there to say so.
 func TestUnitsAreValid(t *testing.T) {
 	service, socket := unit(t, "cellard.service"), unit(t, "cellard.socket")
-	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "OOMPolicy": "continue", "Requires": "cellard.socket"} {
+	for key, want := range map[string]string{"Type": "notify", "KillMode": "mixed", "OOMPolicy": "continue", "Delegate": "yes", "Requires": "cellard.socket"} {
 		if got := strings.Join(service[key], " "); got != want {
 			t.Errorf("%s=%s, want %s", key, got, want)
 		}

@@ -1,0 +1,239 @@
+// Package cgroup keeps what one kernel starts together, by control groups of version 2
+// (cgroups(7)): a process can leave its session, its parents and its environment behind,
+// but not its group, unless it is root. It needs no controller, only a group of the
+// caller's own that can be written to.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// prefix begins the name of each Tree's directory.
+const prefix = "cellard-"
+
+// Tree is a group that has only groups in it, beside the process that made it. A lock on
+// its directory tells others that this process lives.
+type Tree struct {
+	dir  string
+	lock *os.File
+}
+
+// New makes a Tree in the group of this process, under a name that no other one has. It
+// removes those that processes which are gone have left there, and what runs in them. The
+// error says why groups can't be had: no version 2, a file system that is read-only, no
+// right. The caller closes it.
+func New(name string) (*Tree, error) {
+	own, err := ownGroup()
+	if err != nil {
+		return nil, err
+	}
+	left, _ := filepath.Glob(filepath.Join(own, prefix+"*"))
+	for _, dir := range left {
+		if f, err := lock(dir); err == nil { // else its process lives
+			Remove(dir)
+			f.Close()
+		}
+	}
+	t := &Tree{dir: filepath.Join(own, prefix+name)}
+	for range 100 { // another New may take it for a dead one's before it is locked
+		if err = os.Mkdir(t.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
+		if t.lock, err = lock(t.dir); err == nil {
+			if t.there() {
+				return t, nil
+			}
+			t.lock.Close()
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return nil, fmt.Errorf("%s can't be locked: %w", t.dir, err)
+}
+
+// there reports whether the directory is still the one that is locked.
+func (t *Tree) there() bool {
+	a, err := t.lock.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(t.dir)
+	return err == nil && os.SameFile(a, b)
+}
+
+func lock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Dir is the Tree's directory, for Remove by another process.
+func (t *Tree) Dir() string { return t.dir }
+
+// Close ends what runs in the Tree's groups and removes them.
+func (t *Tree) Close() {
+	Remove(t.dir)
+	t.lock.Close()
+}
+
+// Group is one group. A nil one is none: it has no processes.
+type Group struct {
+	dir string
+	fd  *os.File
+}
+
+// Group makes a group in the Tree. The caller closes it.
+func (t *Tree) Group(name string) (*Group, error) {
+	dir := filepath.Join(t.dir, name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		_ = os.Remove(dir)
+		return nil, err
+	}
+	return &Group{dir, f}, nil
+}
+
+// FD is what syscall.SysProcAttr's CgroupFD takes, until Close.
+func (g *Group) FD() int { return int(g.fd.Fd()) }
+
+// Processes are the ids of the group's processes, those of groups inside it too.
+func (g *Group) Processes() []int {
+	if g == nil {
+		return nil
+	}
+	return processes(g.dir)
+}
+
+func processes(dir string) (pids []int) {
+	b, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	for line := range strings.Lines(string(b)) {
+		// 0 is a process of another pid namespace, above this one's.
+		if pid, err := strconv.Atoi(strings.TrimSpace(line)); err == nil && pid > 0 {
+			pids = append(pids, pid)
+		}
+	}
+	for _, sub := range groupsIn(dir) {
+		pids = append(pids, processes(sub)...)
+	}
+	return pids
+}
+
+// groupsIn are the groups in a group. A root process of a cell may have made some.
+func groupsIn(dir string) (subs []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.IsDir() {
+			subs = append(subs, filepath.Join(dir, e.Name()))
+		}
+	}
+	return subs
+}
+
+// Kill sends SIGKILL to all processes of the group at once: none can fork itself away.
+func (g *Group) Kill() {
+	if g != nil {
+		kill(g.dir)
+	}
+}
+
+func kill(dir string) {
+	// cgroup.kill is of Linux 5.14.
+	if os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) == nil {
+		return
+	}
+	for _, pid := range processes(dir) {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
+
+// Close ends what runs in the group and removes it.
+func (g *Group) Close() {
+	if g != nil {
+		g.fd.Close()
+		Remove(g.dir)
+	}
+}
+
+// removeWithin is how long Remove waits for killed processes to be gone: one that waits
+// for a device can't be killed before that answers.
+const removeWithin = time.Second
+
+// Remove ends what runs in the group whose directory that is, and in those inside it, and
+// removes them. What can't be ended stays, and its group.
+func Remove(dir string) {
+	for end := time.Now().Add(removeWithin); ; time.Sleep(time.Millisecond) {
+		kill(dir)
+		err := remove(dir)
+		if err == nil || !errors.Is(err, unix.EBUSY) || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+func remove(dir string) error {
+	for _, sub := range groupsIn(dir) {
+		if err := remove(sub); err != nil {
+			return err
+		}
+	}
+	err := os.Remove(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ownGroup is the directory of this process's group.
+func ownGroup() (string, error) {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	return find(string(groups), string(mounts))
+}
+
+// find finds a process's group of version 2 from what /proc/PID/cgroup and
+// /proc/PID/mountinfo say (cgroups(7), proc(5)).
+func find(groups, mounts string) (string, error) {
+	path := ""
+	for line := range strings.Lines(groups) {
+		if p, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "0::"); ok {
+			path = p
+		}
+	}
+	if !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "/..") || strings.HasSuffix(path, " (deleted)") {
+		return "", fmt.Errorf("this process is in no control group of version 2 that is to be seen (%q)", path)
+	}
+	for line := range strings.Lines(mounts) {
+		before, after, _ := strings.Cut(line, " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if len(fields) < 5 || len(kind) == 0 || kind[0] != "cgroup2" {
+			continue
+		}
+		root, point := fields[3], fields[4]
+		if rel, ok := strings.CutPrefix(path+"/", strings.TrimSuffix(root, "/")+"/"); ok && !strings.Contains(point, `\`) {
+			return filepath.Join(point, rel), nil
+		}
+	}
+	return "", errors.New("control groups of version 2 are not mounted")
+}
