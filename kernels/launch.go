@@ -48,6 +48,10 @@ type Launch struct {
 	// what the interpreter spends is the cell's too; and what its replies say of the state
 	// holds, for no cell writes them.
 	Own bool
+	// Helpers are parts of the command lines of processes that the language's runtime starts
+	// for itself when code first needs them: no stop of a cell ends them. What a cell calls
+	// so outlives its stop, not its kernel.
+	Helpers []string
 	// Nudge tells that an interrupt may need a kernel_info_request on shell to be
 	// seen: ipykernel's own await (ipython/ipykernel#881).
 	Nudge bool
@@ -81,7 +85,7 @@ func specLaunch(language string, spec *Spec, env []string) *Launch {
 	slices.Sort(launch.Env)
 	line := strings.Join(argv, " ")
 	if strings.Contains(line, "ipykernel") {
-		launch.Nudge = true
+		launch.Nudge, launch.Helpers = true, pythonHelpers
 		launch.Transport = "ipc"
 	}
 	if strings.Contains(line, "IRkernel") {

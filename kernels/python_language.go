@@ -6,6 +6,10 @@ import (
 	"github.com/cellard/cellard/kernels/python"
 )
 
+// pythonHelpers is how multiprocessing and joblib name the process that removes shared
+// memory and semaphores. It ignores SIGINT and SIGTERM; without it Python warns.
+var pythonHelpers = []string{"resource_tracker import main"}
+
 // pythonRunner runs Python by ipykernel, with our launcher.
 func pythonRunner(o Options, settings []string) runner {
 	finder := python.NewFinder(python.Options{
@@ -32,6 +36,7 @@ func pythonRunner(o Options, settings []string) runner {
 					InterruptMode: "signal",
 					Transport:     "ipc",
 					CellEnv:       true,
+					Helpers:       pythonHelpers,
 				},
 				path:    interpreter.Executable,
 				version: interpreter.IPykernel,

@@ -177,10 +177,10 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 			s.question(c, m)
 		}
 	}
-	if (c.idle || c.reply != nil) && c.settle.IsZero() {
+	if c.idle != (c.reply != nil) && c.settle.IsZero() {
 		c.settle = time.Now().Add(settleWithin)
 	}
-	if c.idle && c.reply != nil {
+	if c.idle && c.reply != nil && (c.stop == nil || s.swept(c)) {
 		s.finish(c, false)
 	}
 }
@@ -277,6 +277,9 @@ func (s *session) nextDue(c *cell) time.Time {
 			t = u
 		}
 	}
+	if c.idle && c.reply != nil { // what it has started is being ended
+		return c.stop.sweep
+	}
 	sooner(c.settle)
 	if c.ask != nil {
 		sooner(c.ask.by)
@@ -301,6 +304,10 @@ func (s *session) tickCell(c *cell) {
 	t := time.Now()
 	past := func(u time.Time) bool { return !u.IsZero() && !t.Before(u) }
 	switch {
+	case c.idle && c.reply != nil:
+		if s.swept(c) {
+			s.finish(c, false)
+		}
 	case past(c.settle) && c.probe == "":
 		s.askAfter(c)
 	case past(c.settle):

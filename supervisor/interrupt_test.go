@@ -103,14 +103,53 @@ func TestInterruptAndChildren(t *testing.T) {
 		if x.Status != api.StatusInterrupted || x.State != api.StateKept {
 			t.Errorf("%s: %s", script, show(x))
 		}
-		if !strings.Contains(script, "setsid") && alive(pid) { // setsid forks: its child is seen as soon
+		if alive(pid) {
 			t.Errorf("%s: outlived its interrupt", script)
 		}
-		a.until("it has ended", func() bool { return !alive(pid) })
 		if !alive(early) {
 			t.Fatalf("%s: took a child of an earlier cell with it", script)
 		}
 	}
+}
+
+// Nothing that a stopped cell has started goes on, also where the kernel does not wait for
+// it and it ignores what can be ignored: the answer comes when it has ended.
+func TestStoppedCellLeavesNothing(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	a.ok(a.cell("set x 1"))
+	early, err := strconv.Atoi(main1(a.cell("spawn 1000")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * procfs.Tick) // the moment's own precision
+	for _, script := range []string{
+		"sleep 1000 & echo $!",
+		"trap '' INT; sleep 1000 & echo $!",
+		"trap '' INT TERM; setsid sh -c 'sleep 1000; sleep 1000' & echo $!",
+	} {
+		r := a.queue(lines("sh "+script, "sleep 3600000"))
+		a.shows(r, "\n")
+		x, _ := r.Snapshot()
+		pid, err := strconv.Atoi(strings.TrimSpace(x.Stdout))
+		if err != nil || !alive(pid) {
+			t.Fatalf("%s: %v, %s", script, err, show(x))
+		}
+		_, _ = a.InterruptExecution(r.ID())
+		if x = a.end(r); x.Status != api.StatusInterrupted || x.State != api.StateKept {
+			t.Errorf("%s: %s", script, show(x))
+		}
+		if alive(pid) {
+			t.Errorf("%s: outlived its interrupt", script)
+		}
+		if left := len(a.processes()); left != 2 {
+			t.Errorf("%s: %d processes are left, not the kernel and its early child: %v", script, left, a.processes())
+		}
+		if !alive(early) {
+			t.Fatalf("%s: took a child of an earlier cell with it", script)
+		}
+	}
+	a.kept()
 }
 
 func TestNotWaitedForByAnother(t *testing.T) {

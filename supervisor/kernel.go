@@ -283,13 +283,30 @@ func (k *kernel) signalFamily(sig syscall.Signal, since procfs.Moment, helpers b
 	if k.launch.Own && !helpers {
 		return // its interrupt does that, and knows which of them are part of it
 	}
-	for _, s := range procfs.Family(k.Pid(), k.mark) {
-		start, helper := k.helpers[s.PID]
-		helper = helper && start == s.Start
-		if helper && helpers || !helper && since.Before(s) {
+	for _, s := range k.family(k.mark) {
+		if k.helper(s) && helpers || !k.helper(s) && since.Before(s) {
 			_ = syscall.Kill(s.PID, sig)
 		}
 	}
+}
+
+// startedSince reports whether a process that is no helper and was born since lives.
+func (k *kernel) startedSince(since procfs.Moment) bool {
+	for _, s := range k.family(k.mark) {
+		if !k.helper(s) && since.Before(s) {
+			return true
+		}
+	}
+	return false
+}
+
+// helper reports whether a process is part of the kernel: one that was there when it was
+// ready, or that its language's runtime keeps.
+func (k *kernel) helper(s procfs.Stat) bool {
+	if start, ok := k.helpers[s.PID]; ok && start == s.Start {
+		return true
+	}
+	return slices.ContainsFunc(k.launch.Helpers, func(text string) bool { return procfs.Runs(s.PID, text) })
 }
 
 // nudge wakes a kernel whose interrupt takes effect only when its loop turns

@@ -29,6 +29,9 @@ type stop struct {
 	why  why
 	from time.Time
 	rung int
+
+	through time.Time // when the kernel was through with the cell, if that has left processes
+	sweep   time.Time // when swept looks again
 }
 
 // rung is a step of the ladder: what is done, and how long after its beginning.
@@ -75,6 +78,38 @@ func (s *session) climb(c *cell) {
 		s.kill(&api.Lost{Reason: api.LostUnresponsive,
 			Message: fmt.Sprintf("the cell did not stop within %v of its interrupt, and the kernel was killed", s.m.o.InterruptGrace)})
 	}
+}
+
+// Nothing of a stopped cell goes on: of what it has started, what ignores the interrupt
+// gets SIGTERM sweepAfter later, and SIGKILL as much later again. So does a kernel of our own,
+// before it replies. A process that nothing can end is left sweepMost after the interrupt.
+const (
+	sweepAfter = 200 * time.Millisecond
+	sweepEvery = 10 * time.Millisecond
+	sweepMost  = 3 * sweepAfter
+)
+
+// swept reports whether nothing is left of what a stopped cell has started that could be
+// ended; else it is to be asked again at c.stop.sweep. The kernel is through with the cell.
+func (s *session) swept(c *cell) bool {
+	if s.k.launch.Own || !s.k.startedSince(c.born) {
+		return true
+	}
+	now := time.Now()
+	if c.stop.through.IsZero() {
+		c.stop.through = now
+	}
+	switch past := now.Sub(c.stop.through); {
+	case past >= sweepMost:
+		s.about(c.e).Warn("a process that the stopped cell has started does not end", "generation", s.gen)
+		return true
+	case past >= 2*sweepAfter:
+		s.k.signalFamily(syscall.SIGKILL, c.born, false)
+	case past >= sweepAfter:
+		s.k.signalFamily(syscall.SIGTERM, c.born, false)
+	}
+	c.stop.sweep = now.Add(sweepEvery)
+	return false
 }
 
 // stopped is the ending of a cell that was on the ladder and whose kernel lives. An

@@ -131,6 +131,12 @@ func HasMarkPrefix(pid int, mark string) bool {
 	return mark != "" && environHas(pid, func(v []byte) bool { return bytes.HasPrefix(v, []byte(mark)) })
 }
 
+// Runs reports whether the command line of a process holds text.
+func Runs(pid int, text string) bool {
+	b, _ := readFile("/proc/"+strconv.Itoa(pid)+"/cmdline", 4096)
+	return bytes.Contains(b, []byte(text))
+}
+
 func environHas(pid int, is func([]byte) bool) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	if err != nil {
