@@ -106,3 +106,14 @@ func TestHiddenGoesWithItsCell(t *testing.T) {
 		t.Error("an earlier cell's process ended with it")
 	}
 }
+
+// What a child spends that still runs is the cell's too.
+func TestUsageOfWhatStillRuns(t *testing.T) {
+	t.Parallel()
+	a := grouped(t)
+	x := a.cell(`sh (while :; do :; done) & while [ "$(cut -d' ' -f14 /proc/$!/stat)" -lt 20 ]; do sleep 0.01; done`)
+	a.ok(x)
+	if x.Usage == nil || x.Usage.CPUMs == nil || *x.Usage.CPUMs < 200 || *x.Usage.CPUMs > 4*x.DurationMs+1000 {
+		t.Errorf("a child spent 200 ms and more: %s", show(x))
+	}
+}

@@ -93,6 +93,7 @@ func (t *Tree) Close() {
 type Group struct {
 	dir string
 	fd  *os.File
+	cpu int // cpu.stat, held open: -1 for none
 }
 
 // Group makes a group in the Tree. The caller closes it.
@@ -106,7 +107,11 @@ func (t *Tree) Group(name string) (*Group, error) {
 		_ = os.Remove(dir)
 		return nil, err
 	}
-	return &Group{dir, f}, nil
+	cpu, err := unix.Open(filepath.Join(dir, "cpu.stat"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		cpu = -1
+	}
+	return &Group{dir, f, cpu}, nil
 }
 
 // FD is what syscall.SysProcAttr's CgroupFD takes, until Close.
@@ -145,6 +150,24 @@ func groupsIn(dir string) (subs []string) {
 	return subs
 }
 
+// CPU is what the group's processes have spent so far, those that are gone too; false where
+// it can't be told.
+func (g *Group) CPU() (time.Duration, bool) {
+	if g == nil {
+		return 0, false
+	}
+	var b [512]byte
+	n, err := unix.Pread(g.cpu, b[:], 0)
+	if err != nil {
+		return 0, false
+	}
+	// Its first line is "usage_usec N", whether or not there is a controller.
+	rest, ok := strings.CutPrefix(string(b[:n]), "usage_usec ")
+	line, _, whole := strings.Cut(rest, "\n")
+	us, err := strconv.ParseInt(line, 10, 64)
+	return time.Duration(us) * time.Microsecond, ok && whole && err == nil
+}
+
 // Kill sends SIGKILL to all processes of the group at once: none can fork itself away.
 func (g *Group) Kill() {
 	if g != nil {
@@ -166,6 +189,9 @@ func kill(dir string) {
 func (g *Group) Close() {
 	if g != nil {
 		g.fd.Close()
+		if g.cpu >= 0 {
+			unix.Close(g.cpu)
+		}
 		Remove(g.dir)
 	}
 }

@@ -105,6 +105,31 @@ func TestGroupHasWhatRanAway(t *testing.T) {
 	}
 }
 
+// What a process spends counts while it lives and when it is gone.
+func TestCPU(t *testing.T) {
+	g, err := tree(t).Group("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	if cpu, ok := g.CPU(); cpu != 0 || !ok {
+		t.Errorf("of no process: %v, %v", cpu, ok)
+	}
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done")
+	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: g.FD()}
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	spent := cmd.ProcessState.SystemTime() + cmd.ProcessState.UserTime()
+	if cpu, ok := g.CPU(); !ok || cpu < spent/2 || cpu > 2*spent+100*time.Millisecond {
+		t.Errorf("%v, %v of a process that spent %v", cpu, ok, spent)
+	}
+	var none *Group
+	if _, ok := none.CPU(); ok {
+		t.Error("no group spent something")
+	}
+}
+
 func TestRemoveTakesGroupsInside(t *testing.T) {
 	tr := tree(t)
 	g, err := tr.Group("one")
