@@ -20,6 +20,7 @@ import (
 //	C  complete: call, position (4 bytes), code
 //	I  inspect: call, position (4 bytes), detail (4 bytes), code
 //	Q  is complete: call, code
+//	V  the variables: call
 //
 // From Java (call: its own number, answered by A):
 //
@@ -32,9 +33,10 @@ import (
 //	K  threads are stuck: call, hard, the cells' thread's number if it is one (4 bytes)
 //	P  replace a class: call, signature, class file
 //	Z  a cell's end: id, stopped, failed; then, if so, name, value, lines (4 bytes), and these
-//	B  the answer to S, C, I or Q: call, then its fields
+//	B  the answer to S, C, I, Q or V: call, then its fields
 const (
 	toRun, toStop, toAnswer, toComplete, toInspect, toIsComplete = 'X', 'S', 'A', 'C', 'I', 'Q'
+	toVariables                                                  = 'V'
 
 	fromVersion, fromStdout, fromStderr       = 'V', 'o', 'e'
 	fromResult, fromDisplay, fromUpdate       = 'R', 'D', 'U'

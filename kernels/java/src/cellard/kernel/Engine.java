@@ -1,5 +1,6 @@
 package cellard.kernel;
 
+import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
@@ -123,9 +124,34 @@ final class Engine extends DirectExecutionControl {
         }
     }
 
+    private boolean looking;
+    private Field looked;
+
+    /** The field of the variable whose value is asked for; null where there is none. */
+    Field field(Runnable ask) {
+        looking = true;
+        looked = null;
+        try {
+            ask.run();
+        } catch (RuntimeException e) { // JShell's: the variable is not whole
+            looked = null;
+        } finally {
+            looking = false;
+        }
+        return looked;
+    }
+
     /** JShell asks for a variable's value to tell it; nobody reads it here. */
     @Override
     public String varValue(String className, String name) {
+        if (looking) {
+            try {
+                looked = findClass(className).getDeclaredField(name);
+                looked.setAccessible(true);
+            } catch (ReflectiveOperationException | LinkageError e) {
+                looked = null;
+            }
+        }
         return "";
     }
 }

@@ -157,6 +157,7 @@ public final class Main {
                 String code = frame.text();
                 answer(id, out -> assist.isComplete(code, out), out -> out.text("unknown").text(""));
             }
+            case 'V' -> answer(frame.number(), out -> session.variables().list(out), out -> out.small(0).small(0));
             default -> throw new IOException("a frame of type " + (int) frame.type);
         }
     }

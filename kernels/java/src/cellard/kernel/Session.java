@@ -24,6 +24,7 @@ final class Session {
     private final Loader loader = new Loader();
     private final JShell shell;
     private final Errors errors;
+    private final Variables variables;
     private final Map<String, Origin> origins = new HashMap<>();
 
     private volatile CellThread thread = new CellThread(loader);
@@ -58,6 +59,7 @@ final class Session {
                 .compilerOptions("-proc:none", "-Xlint:-options", "-classpath", System.getProperty("java.class.path"))
                 .build();
         errors = new Errors(shell, origins);
+        variables = new Variables(shell, engine);
         for (String name : IMPORTS) {
             shell.eval("import " + name + ";");
         }
@@ -65,6 +67,10 @@ final class Session {
 
     JShell shell() {
         return shell;
+    }
+
+    Variables variables() {
+        return variables;
     }
 
     /** Runs a cell to its end. The error is null where there was none. */

@@ -185,7 +185,7 @@ final class Values {
         out.append(text, 0, end).append("… (").append(text.length()).append(" characters in all)");
     }
 
-    private static void quote(StringBuilder out, String text, char quote) {
+    static void quote(StringBuilder out, String text, char quote) {
         out.append(quote);
         int end = Math.min(text.length(), TEXT);
         for (int i = 0; i < end; i++) {
