@@ -2,9 +2,8 @@ package procfs
 
 import (
 	"bytes"
-	"path/filepath"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,13 +16,14 @@ import (
 type Meter struct {
 	Children bool
 
-	pid  int
-	self *process
-	kids map[int]*process
-	cpu  time.Duration // at Begin
-	cpus bool          // it could be told
-	peak bool          // the peaks count from Begin
-	buf  []byte
+	pid   int
+	self  *process
+	kids  map[int]*process
+	lists lists
+	cpu   time.Duration // at Begin
+	cpus  bool          // it could be told
+	peak  bool          // the peaks count from Begin
+	buf   []byte
 }
 
 // process is one process's files in /proc, held open: that is a fifth of the time that
@@ -68,6 +68,7 @@ func (m *Meter) Close() {
 		p.close()
 	}
 	m.kids = map[int]*process{}
+	m.lists.close()
 }
 
 // Begin begins to count.
@@ -118,23 +119,14 @@ func (m *Meter) follow() {
 		return
 	}
 	alive := map[int]bool{}
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(m.pid) + "/task/*/children")
-	for _, f := range files {
-		b, _ := readFile(f, 4096)
-		for _, w := range strings.Fields(string(b)) {
-			pid, err := strconv.Atoi(w)
-			if err != nil {
-				continue
-			}
-			p := m.kids[pid]
-			if p == nil && len(m.kids) < maxChildren {
-				p = openProcess(pid)
-				m.kids[pid] = p
-			}
-			// Of one that ended, the id may be another's by now; of a list that was cut,
-			// the last id is none.
-			alive[pid] = p != nil && m.parent(p) == m.pid
+	for _, pid := range m.lists.children(m.pid, m.buf) {
+		p := m.kids[pid]
+		if p == nil && len(m.kids) < maxChildren {
+			p = openProcess(pid)
+			m.kids[pid] = p
 		}
+		// Of one that ended, the id may be another's by now.
+		alive[pid] = p != nil && m.parent(p) == m.pid
 	}
 	for pid, p := range m.kids {
 		if !alive[pid] {
@@ -198,4 +190,75 @@ func (m *Meter) pread(fd int) []byte {
 		return nil
 	}
 	return m.buf[:n]
+}
+
+// lists are the lists of the children of each thread of a process, held open: opening
+// them for each cell would take most of the time that a Meter does.
+type lists struct {
+	dir     int // the directory of the threads; 0 before the first use
+	threads []string
+	fds     []int
+}
+
+// maxLists is how many are held open. Of a process with more threads each is opened anew.
+const maxLists = 32
+
+// children are the children of a process, as far as each list goes into buf.
+func (l *lists) children(pid int, buf []byte) (pids []int) {
+	if !l.current(pid, buf) {
+		pids, _ = childrenOf(pid)
+		return pids
+	}
+	for _, fd := range l.fds {
+		if n, err := unix.Pread(fd, buf, 0); err == nil { // none: the thread ends just now
+			pids = appendPIDs(pids, buf[:n])
+		}
+	}
+	return pids
+}
+
+// current opens the lists anew where threads have come or gone; false where they can't be
+// held.
+func (l *lists) current(pid int, buf []byte) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task"
+	if l.dir == 0 {
+		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return false
+		}
+		l.dir = fd
+	}
+	if _, err := unix.Seek(l.dir, 0, unix.SEEK_SET); err != nil {
+		return false
+	}
+	names := entries(l.dir, buf)
+	if slices.Equal(names, l.threads) {
+		return len(l.fds) > 0
+	}
+	l.closeLists()
+	l.threads = names
+	if len(names) > maxLists {
+		return false
+	}
+	for _, name := range names {
+		if fd, err := unix.Open(dir+"/"+name+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+			l.fds = append(l.fds, fd)
+		}
+	}
+	return len(l.fds) > 0
+}
+
+func (l *lists) closeLists() {
+	for _, fd := range l.fds {
+		unix.Close(fd)
+	}
+	l.fds, l.threads = nil, nil
+}
+
+func (l *lists) close() {
+	l.closeLists()
+	if l.dir != 0 {
+		unix.Close(l.dir)
+		l.dir = 0
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -101,5 +102,55 @@ func TestMeterOfChildren(t *testing.T) {
 	both.Begin()
 	if again, _ := both.Spent(); again >= two {
 		t.Errorf("%v before anything was run, after %v", again, two)
+	}
+}
+
+// A child belongs to the thread that started it, and lives on when threads come and go.
+func TestMeterFollowsThreads(t *testing.T) {
+	m := NewMeter(os.Getpid())
+	defer m.Close()
+	m.Children = true
+	kid := func(started chan<- int, end <-chan bool) {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		c := exec.Command("sleep", "1000")
+		if err := c.Start(); err != nil {
+			t.Error(err)
+		}
+		started <- c.Process.Pid
+		<-end
+		c.Process.Kill()
+		c.Wait()
+		started <- 0
+	}
+	first, second := make(chan int), make(chan int)
+	end, endSecond := make(chan bool), make(chan bool)
+	go kid(first, end)
+	a := <-first
+	m.follow()
+	if m.kids[a] == nil {
+		t.Errorf("the child %d is not among %v", a, m.kids)
+	}
+	go kid(second, endSecond)
+	b := <-second
+	close(end)
+	<-first
+	m.follow()
+	if m.kids[a] != nil || m.kids[b] == nil {
+		t.Errorf("of the children %d, which has ended, and %d are known: %v", a, b, m.kids)
+	}
+	close(endSecond)
+	<-second
+	if m.follow(); m.kids[b] != nil {
+		t.Errorf("the child %d has ended, and is known", b)
+	}
+	open := func() int { names, _ := os.ReadDir("/proc/self/fd"); return len(names) }
+	before := open()
+	for range 50 {
+		done := make(chan bool)
+		go func() { runtime.LockOSThread(); m.follow(); close(done) }()
+		<-done
+	}
+	if n := open(); n > before+maxLists {
+		t.Errorf("%d files are open, after %d", n, before)
 	}
 }

@@ -1,11 +1,10 @@
 // Package procfs reads of processes what /proc tells: who came from whom, what was born
-// since, what it cost. It holds nothing open.
+// since, what it cost. Nothing but a Meter holds files open.
 package procfs
 
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -70,9 +69,9 @@ func All() []Stat {
 // Children are the processes whose parent is pid, zombies too. /proc/PID/task/TID/children
 // is quicker than a scan, where the kernel has it (CONFIG_PROC_CHILDREN).
 func Children(pid int) []Stat {
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
-	if len(files) == 0 {
-		var found []Stat
+	var found []Stat
+	pids, ok := childrenOf(pid)
+	if !ok {
 		for _, s := range All() {
 			if s.Parent == pid {
 				found = append(found, s)
@@ -80,18 +79,58 @@ func Children(pid int) []Stat {
 		}
 		return found
 	}
-	var found []Stat
-	for _, f := range files {
-		b, _ := os.ReadFile(f)
-		for _, w := range strings.Fields(string(b)) {
-			if n, err := strconv.Atoi(w); err == nil {
-				if s, ok := Read(n); ok {
-					found = append(found, s)
-				}
-			}
+	for _, pid := range pids {
+		if s, ok := Read(pid); ok {
+			found = append(found, s)
 		}
 	}
 	return found
+}
+
+// childrenOf lists the children of all threads of a process; false where no list can be
+// read. It is done for each cell: a pattern of path/filepath would read the directory of
+// each thread as well, which takes several times as long.
+func childrenOf(pid int) (pids []int, ok bool) {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	for _, thread := range threads(dir) {
+		b, had := readFile(dir+thread+"/children", 256)
+		ok = ok || had
+		if len(b) == 256 { // more than most have
+			b, _ = os.ReadFile(dir + thread + "/children")
+		}
+		pids = appendPIDs(pids, b)
+	}
+	return pids, ok
+}
+
+func appendPIDs(pids []int, list []byte) []int {
+	for word := range bytes.FieldsSeq(list) {
+		if n, err := strconv.Atoi(string(word)); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+// threads are the entries of a process's directory of threads.
+func threads(dir string) (names []string) {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	return entries(fd, make([]byte, 4096))
+}
+
+// entries are the names in an open directory.
+func entries(fd int, buf []byte) (names []string) {
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if err != nil || n <= 0 {
+			return names
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
 }
 
 // Family is all that came from a kernel and lives: its descendants, the members of its

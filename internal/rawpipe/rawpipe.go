@@ -33,6 +33,8 @@ const (
 	rawBytes  = 512 << 10
 	pipeBytes = 256 << 10
 	readBytes = 64 << 10
+	// leastBytes is what is read at least, where more may come meanwhile.
+	leastBytes = 512
 )
 
 // New makes a pipe. The writing end is the caller's to give away and to close; Start has
@@ -94,9 +96,13 @@ func (p *Pipe) Start() {
 const again = -1
 
 // read reads at most n bytes into the buffer; the caller holds mu. It returns how many,
-// 0 at the end, again when there is nothing now.
+// 0 at the end, again when there is nothing now. Most pipes carry little or nothing, so
+// the buffer has room for what is there.
 func (p *Pipe) read(fd, n int) int {
 	have := len(p.buf)
+	if left, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil {
+		n = min(n, max(left, leastBytes))
+	}
 	if cap(p.buf)-have < n {
 		grown := make([]byte, have, max(2*cap(p.buf), have+n))
 		copy(grown, p.buf)
