@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -218,11 +219,11 @@ func (k *Kernel) settled(ctx context.Context) (map[int]uint64, error) {
 		k.shell.mu.Lock()
 		pid := k.shell.main
 		k.shell.mu.Unlock()
-		fds, pipes := descriptors(pid)
-		if fds[0] == k.shell.commandInode {
-			return pipes, nil
+		var st unix.Stat_t
+		if unix.Stat(fmt.Sprintf("/proc/%d/fd/0", pid), &st) == nil && st.Ino == k.shell.commandInode {
+			return descriptors(pid), nil
 		}
-		again, cancel := context.WithTimeout(ctx, time.Millisecond/2)
+		again, cancel := context.WithTimeout(ctx, settleAgain)
 		err := k.await(again, func() bool { return false })
 		cancel()
 		if gone := (*goneError)(nil); errors.As(err, &gone) {
@@ -234,32 +235,39 @@ func (k *Kernel) settled(ctx context.Context) (map[int]uint64, error) {
 	}
 }
 
-// descriptors are the inodes of a process's descriptors, and of those that are pipes or
-// sockets.
-func descriptors(pid int) (all, pipes map[int]uint64) {
-	all, pipes = map[int]uint64{}, map[int]uint64{}
-	dir := fmt.Sprintf("/proc/%d/fd", pid)
-	d, err := os.Open(dir)
+// settleAgain is how often a shell is looked at that is about to wait: it forks.
+const settleAgain = 100 * time.Microsecond
+
+// descriptors are the inodes of those descriptors of a process that are pipes or sockets.
+func descriptors(pid int) map[int]uint64 {
+	pipes := map[int]uint64{}
+	dir, err := unix.Open(fmt.Sprintf("/proc/%d/fd", pid), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return all, pipes
+		return pipes
 	}
-	defer d.Close()
-	names, _ := d.Readdirnames(4096)
+	defer unix.Close(dir)
+	var names []string
+	for buf := make([]byte, 2048); len(names) < 4096; {
+		n, err := unix.ReadDirent(dir, buf)
+		if err != nil || n <= 0 {
+			break
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
 	for _, name := range names {
-		var fd int
-		if _, err := fmt.Sscanf(name, "%d", &fd); err != nil {
+		fd, err := strconv.Atoi(name)
+		if err != nil {
 			continue
 		}
 		var st unix.Stat_t
-		if unix.Stat(dir+"/"+name, &st) != nil {
+		if unix.Fstatat(dir, name, &st, 0) != nil {
 			continue
 		}
-		all[fd] = st.Ino
 		if kind := st.Mode & unix.S_IFMT; kind == unix.S_IFIFO || kind == unix.S_IFSOCK {
 			pipes[fd] = st.Ino
 		}
 	}
-	return all, pipes
+	return pipes
 }
 
 // copyShell has the idle shell make a copy of itself, in place of the one that there is,
@@ -277,8 +285,7 @@ func (k *Kernel) copyShell() error {
 	}
 	main := s.main
 	s.mu.Unlock()
-	_, pipes := descriptors(main)
-	for fd, inode := range pipes {
+	for fd, inode := range descriptors(main) {
 		if fd > 2 && !s.inodes[inode] && !slices.Contains(k.last.inodes[:], inode) {
 			return nil
 		}

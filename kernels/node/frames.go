@@ -140,7 +140,7 @@ type question struct {
 
 // done is how a cell ended.
 type done struct {
-	Status string `json:"status"` // ok, error or interrupted
+	Status string `json:"status"` // ok, error, interrupted, or typescript: see errNotPlain
 	Error  *struct {
 		Name      string   `json:"name"`
 		Value     string   `json:"value"`

@@ -137,6 +137,7 @@ type run struct {
 	Code   string            `json:"code"`
 	Map    string            `json:"map,omitempty"`
 	Source string            `json:"source,omitempty"` // what Code was made of
+	Plain  bool              `json:"plain,omitempty"`  // TypeScript as it is: see plain
 	Silent bool              `json:"silent"`
 	Env    map[string]string `json:"env,omitempty"`
 	Cwd    string            `json:"cwd,omitempty"`
@@ -148,12 +149,23 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 	cmd.File = fmt.Sprintf("cell-%d.js", c.Count)
 	if k.o.Language == TypeScript {
 		cmd.File = fmt.Sprintf("cell-%d.ts", c.Count)
+		if cmd.Plain = plain(c.Code); cmd.Plain {
+			if err := k.run(ctx, c, cmd); !errors.Is(err, errNotPlain) {
+				return err
+			}
+			cmd.Plain = false
+		}
 		made, messages := compile(cmd.File, c.Code)
 		if len(messages) > 0 {
 			return syntaxError(cmd.File, messages)
 		}
 		cmd.Code, cmd.Map, cmd.Source = made.code, made.sourceMap, c.Code
 	}
+	return k.run(ctx, c, cmd)
+}
+
+// run has Node run a cell, and waits for its end.
+func (k *Kernel) run(ctx context.Context, c *kernel.Cell, cmd run) error {
 	r := k.begin(ctx, c)
 	defer r.stop()
 	k.p.streams.SetCell(c)
@@ -223,6 +235,8 @@ func outcome(ctx context.Context, d done) error {
 	switch {
 	case d.Status == "interrupted":
 		return context.Cause(ctx)
+	case d.Status == "typescript":
+		return errNotPlain
 	case d.Error != nil:
 		return &kernel.Error{Name: d.Error.Name, Value: d.Error.Value, Traceback: d.Error.Traceback}
 	}

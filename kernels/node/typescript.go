@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
@@ -29,6 +31,21 @@ func compile(file, code string) (compiled, []api.Message) {
 		LogLimit:       20,
 	})
 	return compiled{string(result.Code), string(result.Map)}, result.Errors
+}
+
+// errNotPlain says that code isn't JavaScript, and that none of it has run.
+var errNotPlain = errors.New("the cell isn't plain JavaScript")
+
+// typed finds what could mean something else in TypeScript than in JavaScript although it
+// is right in both: f<T>(x), a ? (b) : c => d, and the words that TypeScript begins
+// declarations with. esbuild takes as long as all the rest of a small cell.
+var typed = regexp.MustCompile(`[<@]|\b(?:abstract|accessor|as|asserts|class|declare|enum|export|global|import|interface|module|namespace|satisfies|type|using)\b`)
+
+// plain tells whether code is the same in TypeScript as in JavaScript, if it is
+// JavaScript at all, which Node's side finds out.
+func plain(code string) bool {
+	arrow := strings.Contains(code, "=>") && strings.Contains(code, "?")
+	return !arrow && !typed.MatchString(code)
 }
 
 // syntaxError makes a cell's error of esbuild's.

@@ -37,6 +37,28 @@ func TestTypeScript(t *testing.T) {
 	})
 }
 
+// What is JavaScript too isn't given to the compiler, unless it means something else there.
+func TestPlainTypeScript(t *testing.T) {
+	for code, want := range map[string]bool{
+		"": true, "1": true, "x = { a: 1, b: x!==2 }": true, "let y = f(3)\ny": true, "let n: number = 1": true, "for (const a of [1, 2]) console.log(a)": true,
+		"f<string>(x)": false, "x < 1": false, "a ? (b) : c => d": false, "class A {}": false, "@d": false, "type T = 1": false, "let x = y as any": false, "enum E {}": false, "import 'x'": false,
+	} {
+		if plain(code) != want {
+			t.Errorf("%q", code)
+		}
+	}
+	each(t, func(t *testing.T, program string) {
+		s := open(t, TypeScript, program)
+		s.run("let n: number = 1\nfunction f(a: number, b?: string) { console.log('once'); return a }").text("")
+		s.run("f(n)").text("1").out("once\n", "")
+		s.run("console.log('not yet'); let = = 1").failed("SyntaxError").out("", "")
+		s.run("console.log('once'); let m: string = 'x'; m").text("'x'").out("once\n", "")
+		s.run("f(\n  n,\n  'x')\nthrow new Error('here')").failed("Error", "here", "at cell-5.ts:4:7").out("once\n", "")
+		s.run("let s!: string\ns = 'a'; s!").text("'a'")
+		s.within(soon, "while (true) {}").stopped()
+	})
+}
+
 func TestIsComplete(t *testing.T) {
 	program := nodes(t)[0]
 	for _, language := range []string{JavaScript, TypeScript} {

@@ -41,6 +41,7 @@ class Cells {
       code: message.code,
       map: message.map,
       source: message.source,
+      plain: message.plain,
       stdin: message.stdin,
       exit: undefined,
       finished: undefined, // {error}: its code is through
@@ -79,6 +80,7 @@ class Cells {
       made = rewrite(cell.code, this.kinds);
     } catch (error) {
       if (!(error instanceof SyntaxError) && !(error instanceof RangeError)) throw error;
+      if (cell.plain) return this.end(cell, null, false, 'typescript');
       if (error.final || !compiles(cell)) return this.end(cell, syntaxError(cell, error));
       made = { code: cell.code, names: new Map() }; // newer than the parser
     }
@@ -113,7 +115,7 @@ class Cells {
     stop();
     left = true;
     if (!promise || this.cell !== cell || cell.finished) return;
-    this.reconnect();
+    this.disconnect();
     const declare = () => {
       for (const [name, kind] of made.names) this.kinds.set(name, kind);
     };
@@ -148,14 +150,15 @@ class Cells {
     if (cell.finished) microtask(() => this.end(cell, cell.finished.error));
   }
 
-  // reconnect leaves the session, and with it what that waits for, for a new one.
-  reconnect() {
+  // disconnect leaves the session, and with it what that waits for. The next one is made
+  // when it is needed, or when the cell has been answered.
+  disconnect() {
     try {
       this.session.disconnect();
     } catch {
       // It tells its callbacks by process.nextTick, which may be anything.
     }
-    this.session = connect();
+    this.session = undefined;
     this.rootId = undefined;
   }
 
@@ -224,6 +227,7 @@ class Cells {
     };
     if (hidden.length && params.replMode) params.expression = `$$cellard.mend();${params.expression}`;
     try {
+      this.session ||= connect();
       this.session.post(method, params, answer);
     } finally {
       this.mend();
@@ -306,7 +310,7 @@ class Cells {
     return this.told || { name: 'Error', value: 'an error that can not be shown', traceback: ['an error that can not be shown'] };
   }
 
-  end(cell, error, asked = false) {
+  end(cell, error, asked = false, status = 'ok') {
     if (this.cell !== cell || !this.leave(cell, asked)) return;
     this.cell = undefined;
     const { stopped } = cell;
@@ -319,13 +323,14 @@ class Cells {
     if (cell.dead) state.current = state.idle;
     for (const f of this.ending) f(cell);
     if (cell.surroundings) cell.surroundings.leave();
-    let answer = { status: 'ok' };
+    let answer = { status };
     if (stopped) answer = { status: 'interrupted' };
     else if (cell.exit !== undefined) {
       if (cell.exit !== 0) answer = { status: 'error', error: { name: 'ExitStatus', value: String(cell.exit), traceback: [`process.exit(${cell.exit})`] } };
     } else if (cell.crashed || error) answer = { status: 'error', error: cell.crashed || error };
     this.ended = cell.id;
     channel.send('x', cell.id, JSON.stringify(answer));
+    this.session ||= connect();
   }
 }
 
