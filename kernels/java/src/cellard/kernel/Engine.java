@@ -79,12 +79,26 @@ final class Engine extends DirectExecutionControl {
     private Object work(Method method) throws Exception {
         try {
             Object value = method.invoke(null);
-            session.finished(value);
+            try {
+                session.finished(value);
+            } finally {
+                forget(method.getDeclaringClass());
+            }
             return null;
         } catch (InvocationTargetException e) {
             throw sort(e.getCause());
         } catch (Throwable e) {
             throw sort(e);
+        }
+    }
+
+    /** Lets a value go that was shown and has no name: the class stays loaded. */
+    private static void forget(Class<?> type) throws ReflectiveOperationException {
+        for (Field field : type.getDeclaredFields()) {
+            if (field.getName().equals(Splitter.VALUE)) {
+                field.setAccessible(true);
+                field.set(null, null);
+            }
         }
     }
 

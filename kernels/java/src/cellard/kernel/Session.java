@@ -11,6 +11,7 @@ import java.util.concurrent.Callable;
 import jdk.jshell.JShell;
 import jdk.jshell.Snippet;
 import jdk.jshell.SnippetEvent;
+import jdk.jshell.VarSnippet;
 
 /** The user's session: JShell's state, and the thread that cells run on. */
 final class Session {
@@ -129,7 +130,7 @@ final class Session {
                 return null;
             }
             asked = piece == last && !cell.silent && Splitter.asks(code, piece);
-            List<SnippetEvent> events = shell.eval(piece.source);
+            List<SnippetEvent> events = asked ? value(code, piece) : shell.eval(piece.source);
             for (SnippetEvent event : events) {
                 if (event.causeSnippet() != null) {
                     continue;
@@ -150,6 +151,23 @@ final class Session {
         return cell.dead ? null : errors.unresolved(made, code, output, cell);
     }
 
+    /** Evaluates what the value of the cell may come from. */
+    private List<SnippetEvent> value(String code, Splitter.Piece piece) {
+        String variable = Splitter.variable(code, piece);
+        if (variable != null) {
+            List<SnippetEvent> events = shell.eval(variable);
+            if (events.size() == 1 && events.get(0).status() == Snippet.Status.VALID) {
+                return events;
+            }
+            for (SnippetEvent event : events) { // nothing of it has run
+                if (shell.status(event.snippet()).isActive()) {
+                    shell.drop(event.snippet());
+                }
+            }
+        }
+        return shell.eval(piece.source);
+    }
+
     /** Drops what JShell keeps and nobody named, and what came to nothing. */
     private void tidy(SnippetEvent event, Errors.Failure failure) {
         Snippet snippet = event.snippet();
@@ -162,7 +180,8 @@ final class Session {
     }
 
     private static boolean temporary(Snippet snippet) {
-        return snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND;
+        return snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND
+                || snippet.kind() == Snippet.Kind.VAR && ((VarSnippet) snippet).name().equals(Splitter.VALUE);
     }
 
     // What follows is called while JShell evaluates.

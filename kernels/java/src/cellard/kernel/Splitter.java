@@ -55,6 +55,22 @@ final class Splitter {
         return !last.statement && !Statements.closes(code.substring(Math.max(0, last.offset)));
     }
 
+    /** The variable that has the value of a cell's last expression until it is shown. */
+    static final String VALUE = "cellard$value";
+
+    /**
+     * An expression as the first value of a variable; null for what may be none. JShell finds
+     * out the type of an expression first, by a run of the compiler, and keeps the value
+     * for good. A switch has another type where it is an Object.
+     */
+    static String variable(String code, Piece last) {
+        String source = code.substring(Math.max(0, last.offset));
+        if (last.block || last.broken || !Statements.mayBeExpression(source)) {
+            return null;
+        }
+        return "Object " + VALUE + " = (" + source + "\n);"; // past a comment
+    }
+
     /** Splits a cell; as far as it has come, if it is to stop. */
     static List<Piece> split(SourceCodeAnalysis analysis, String code, Cell cell) {
         List<Piece> out = new ArrayList<>();
@@ -109,7 +125,7 @@ final class Splitter {
 
     private static Piece block(String code, int from, int to, int count) {
         String source = code.substring(from, to);
-        if (count == 1) {
+        if (count == 1 && !Statements.isCall(source)) {
             return new Piece(source, from, false, true, false);
         }
         // The line's end closes a comment that the last statement may have after it.

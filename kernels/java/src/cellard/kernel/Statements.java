@@ -27,6 +27,41 @@ final class Statements {
         return new Statements(source).isStatement();
     }
 
+    /**
+     * Whether a statement is an expression with a semicolon: of one that is no part of a block
+     * JShell would keep the value.
+     */
+    static boolean isCall(String source) {
+        Statements s = new Statements(source);
+        s.skip();
+        char c = s.peek();
+        return c != '{' && c != ';' && !WORDS.contains(s.word());
+    }
+
+    /** Whether source may be an expression, and what it is as an Object is what it is. */
+    static boolean mayBeExpression(String source) {
+        Statements s = new Statements(source);
+        s.skip();
+        String word = s.word();
+        if (source.contains("switch") || source.contains("->") || word.isEmpty() && s.peek() == '@') {
+            return false;
+        }
+        if (word.isEmpty() || word.equals("new")) {
+            return true;
+        }
+        s.skip();
+        while (s.peek() == '.') {
+            s.at++;
+            s.skip();
+            s.word();
+            s.skip();
+        }
+        // A declaration goes on with a name, with [] or with <.
+        char c = s.peek();
+        return !Character.isJavaIdentifierStart(c) && c != '<' && (c != '[' || s.expression()) && !MODIFIERS.contains(word)
+                || s.s.startsWith("instanceof", s.at);
+    }
+
     private boolean isStatement() {
         skip();
         if (at >= s.length()) {
