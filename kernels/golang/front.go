@@ -36,6 +36,8 @@ type frontResponse struct {
 	Status string
 	Indent string
 	Failed string
+
+	Variables *wire.Variables
 }
 
 // front is the process that compiles.

@@ -25,6 +25,8 @@ type workerRequest struct {
 	Cwd    string            `json:",omitempty"`
 	Text   string            `json:",omitempty"`
 	Error  string            `json:",omitempty"`
+
+	Variables []wire.Place `json:",omitempty"`
 }
 
 // workerMessage is what comes from the worker.
@@ -43,6 +45,8 @@ type workerMessage struct {
 	Left      bool
 	LoadError string
 	Unknown   bool
+
+	Told []wire.Told
 }
 
 type failure struct {
@@ -62,6 +66,9 @@ type worker struct {
 	mu     sync.Mutex
 	cells  map[int]*running
 	recent []int
+	// question is the number of the last one about variables, told takes its answer.
+	question int
+	told     chan []wire.Told
 }
 
 // running is a cell that the worker was given.
@@ -114,6 +121,10 @@ func (k *worker) message(line []byte) error {
 	var m workerMessage
 	if err := json.Unmarshal(line, &m); err != nil {
 		return err
+	}
+	if m.Kind == "variables" {
+		k.hasTold(m)
+		return nil
 	}
 	k.mu.Lock()
 	r := k.cells[m.Cell]

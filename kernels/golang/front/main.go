@@ -23,7 +23,7 @@ import (
 // request is what the kernel asks.
 type request struct {
 	ID   int
-	Op   string // compile, commit, complete, inspect, is_complete, cancel
+	Op   string // compile, commit, complete, inspect, is_complete, variables, cancel
 	Name string
 	Code string
 	// Cursor is in bytes.
@@ -45,6 +45,8 @@ type response struct {
 	Status string           `json:",omitempty"`
 	Indent string           `json:",omitempty"`
 	Failed string           `json:",omitempty"`
+
+	Variables *wire.Variables `json:",omitempty"`
 }
 
 func main() {
@@ -150,6 +152,8 @@ func answer(ctx context.Context, s *compiler.Session, r request) (a response) {
 		a.Doc = s.Inspect(r.Code, r.Cursor)
 	case "is_complete":
 		a.Status, a.Indent = s.IsComplete(r.Code)
+	case "variables":
+		a.Variables = s.Variables()
 	default:
 		a.Failed = "unknown request " + r.Op
 	}

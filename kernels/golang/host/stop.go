@@ -52,6 +52,8 @@ func adopted(f func()) func() {
 		return f
 	}
 	return func() {
+		looking.RLock() // see Variables
+		looking.RUnlock()
 		c.adopt()
 		defer live.Guard(c)
 		live.Check()

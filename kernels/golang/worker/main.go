@@ -23,7 +23,7 @@ import (
 
 // request is what the kernel says.
 type request struct {
-	Op   string // run, stop, answer
+	Op   string // run, stop, answer, variables
 	Cell int
 	// Of run.
 	Plugin string
@@ -34,6 +34,8 @@ type request struct {
 	// Of answer: a line, or why there is none.
 	Text  string
 	Error string
+	// Variables are those to tell; Cell is the question's number.
+	Variables []wire.Place
 }
 
 // done is the worker's last word on a cell.
@@ -45,6 +47,13 @@ type done struct {
 	LoadError string `json:",omitempty"`
 	// Unknown: a program can't be evaluated, and nothing of it was.
 	Unknown bool `json:",omitempty"`
+}
+
+// told answers a question about variables.
+type told struct {
+	Kind string `json:"kind"` // variables
+	Cell int    `json:"cell"`
+	Told []wire.Told
 }
 
 // grace is how long a cell that was told to stop may take before its goroutine is left
@@ -70,6 +79,7 @@ func main() {
 	w := &worker{out: json.NewEncoder(os.NewFile(4, "events")), asking: map[int]chan request{}}
 	w.out.SetEscapeHTML(false)
 	host.Setup(func(e host.Event) { w.send(e) }, w.ask)
+	host.Idle()
 	in := json.NewDecoder(bufio.NewReaderSize(os.NewFile(3, "requests"), 64<<10))
 	for {
 		var r request
@@ -94,6 +104,8 @@ func main() {
 				w.stop = nil
 			}
 			w.state.Unlock()
+		case "variables":
+			go func() { w.send(told{"variables", r.Cell, host.Variables(r.Variables)}) }()
 		case "answer":
 			w.state.Lock()
 			if to := w.asking[r.Cell]; to != nil {
