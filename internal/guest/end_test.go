@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,10 +11,67 @@ import (
 	"github.com/cellard/cellard/protocol/api"
 )
 
+// An agent that is killed leaves no kernel, and nothing of what a cell has hidden from its
+// session, its parents and its environment: the kernel's control group has it. The next
+// agent serves.
+func (m *machine) testKilled(t *testing.T) {
+	x := m.run(object{"code": `
+import os
+def hide():
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.dup2(write, 1)
+        os.execve("/bin/sh", ["sh", "-c", "trap '' INT TERM HUP; echo $$; exec sleep 1000 >/dev/null 2>&1"], {"PATH": os.environ["PATH"]})
+    os.close(write)
+    return os.read(read, 100).decode()
+print(hide(), end="")
+print(open("/proc/self/cgroup").read())`})
+	pid, group, _ := strings.Cut(x.Stdout, "\n")
+	if x.Status != api.StatusOK || pid == "" || !strings.Contains(group, "/cellard-") {
+		t.Fatalf("%s", show(x))
+	}
+	lives := func() bool {
+		return slices.ContainsFunc(m.processes(), func(p process) bool { return fmt.Sprint(p.Pid) == pid && p.State != "Z" })
+	}
+	if !lives() {
+		t.Fatalf("nothing is hidden: %s: %+v", show(x), m.processes())
+	}
+	m.exec("kill", "-KILL", fmt.Sprint(m.agentState().Pid))
+	m.eventually("nothing of it is left", func() error {
+		if a := m.agentState(); !a.Ended {
+			return fmt.Errorf("%+v", a)
+		}
+		if lives() {
+			return errors.New("the hidden process lives")
+		}
+		for _, p := range m.processes() {
+			if p.Pid != 1 && p.Parent != 1 {
+				return fmt.Errorf("a process is left: %+v", p)
+			}
+		}
+		if got := m.exec("sh", "-c", "ls -d /sys/fs/cgroup/cellard-* 2>/dev/null || true"); got != "" {
+			return fmt.Errorf("groups are left: %s", got)
+		}
+		return nil
+	})
+	if err := ask(m.control, "POST", "/agent", nil, &agentState{}); err != nil {
+		t.Fatal(err)
+	}
+	m.ready()
+	if got := m.value("6 * 7"); got != "42" {
+		t.Error(got)
+	}
+}
+
 // At SIGTERM the running cell is answered, and nothing of the agent is left in the guest.
 // Then it starts again, as an image's init would have it.
 func (m *machine) testStop(t *testing.T) {
-	m.run(object{"code": "import subprocess\nchild = subprocess.Popen(['setsid', 'sh', '-c', 'trap \"\" INT TERM; sleep 1000'])"})
+	if x := m.run(object{"code": "import subprocess\nchild = subprocess.Popen(['sh', '-c', 'trap \"\" INT TERM; sleep 1000'], start_new_session=True)"}); x.Status != api.StatusOK {
+		t.Errorf("%s", show(x))
+	}
 	events, stop := m.stream(object{"code": "import time\nprint('go', flush=True)\ntime.sleep(1000)", "stream": true, "timeoutMs": 0})
 	defer stop()
 	agent := m.agentState()

@@ -39,6 +39,7 @@ func TestGuest(t *testing.T) {
 		{"Boundary", (*machine).testBoundary},
 		{"Usage", (*machine).testUsage},
 		{"OutOfMemory", (*machine).testOutOfMemory},
+		{"Killed", (*machine).testKilled},
 		{"Stop", (*machine).testStop},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { m.on(t, c.test) }) && m.hasEnded() {
