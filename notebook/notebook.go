@@ -45,14 +45,27 @@ func Read(file string) (*Notebook, error) {
 		return nil, fmt.Errorf("%s is no notebook of nbformat 4; jupyter nbconvert --to notebook makes one of an older one", file)
 	}
 	all, _ := nb.Root["cells"].([]any)
-	for _, c := range all {
+	for i, c := range all {
 		cell, ok := c.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("%s: a cell is no object", file)
+			return nil, fmt.Errorf("%s: cell %d is no object", file, i+1)
+		}
+		if !isSource(cell["source"]) {
+			return nil, fmt.Errorf("%s: the source of cell %d is neither text nor a list of lines", file, i+1)
 		}
 		nb.Cells = append(nb.Cells, cell)
 	}
 	return nb, nil
+}
+
+func isSource(v any) bool {
+	switch v := v.(type) {
+	case nil, string:
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(line any) bool { _, ok := line.(string); return !ok })
+	}
+	return false
 }
 
 // decode keeps numbers as they were written.

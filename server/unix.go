@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -36,6 +38,9 @@ func listenUnix(path string, o ListenOptions) (*Listener, error) {
 	if err != nil {
 		if errors.Is(err, syscall.EINVAL) && len(path) > 107 {
 			return nil, fmt.Errorf("the path has %d bytes, a socket's can have 107 at most", len(path))
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%w: make the directory %s first", err, filepath.Dir(path))
 		}
 		return nil, err
 	}

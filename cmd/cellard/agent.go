@@ -22,11 +22,14 @@ type agentFlags struct {
 	logLevel   slog.Level
 	logFormat  string
 	logContent bool
+	names      []string // of the flags
 }
 
-func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
+func newAgentFlags(fs *flagSet, level slog.Level) *agentFlags {
 	a := &agentFlags{}
 	o := &a.o
+	others := map[string]bool{}
+	fs.VisitAll(func(f *flag.Flag) { others[f.Name] = true })
 	fs.StringVar(&o.Workspace, "workspace", defaultWorkspace(), "`DIR` where contexts start, and where .runtime/ is made (default /workspace where it exists, else the current directory)")
 	fs.Lookup("workspace").DefValue = "" // told in words
 	fs.StringVar(&a.runtimeDir, "runtime-dir", defaultRuntimeDir(), "`DIR` for sockets and connection files; each agent makes its own directory in it")
@@ -44,6 +47,7 @@ func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
 	sizeVar(fs, &o.RetentionBytes, "retention-memory", 32<<20, "`SIZE` of memory for ended executions together")
 	sizeVar(fs, &o.Quota, "store-quota", 2<<30, "`SIZE` of the files of all refs and overflows together")
 	sizeVar(fs, &o.SpoolLimit, "spool-limit", 1<<30, "`SIZE` of one overflow file")
+	sizeVar(fs, &o.NotebookBytes, "notebook-limit", 16<<20, "`SIZE` of the code and outputs of a context that are kept for its notebook")
 	sizeVar(fs, &o.Limits.Inline, "inline-limit", 48<<10, "`SIZE` of a value in data, past which it is a ref")
 	sizeVar(fs, &o.Limits.InlineTable, "table-limit", 256<<10, "the same `SIZE` for a table")
 	sizeVar(fs, &o.Limits.InlineResults, "results-limit", 4<<20, "the same `SIZE` for all results of an execution")
@@ -52,6 +56,11 @@ func newAgentFlags(fs *flag.FlagSet, level slog.Level) *agentFlags {
 	fs.Lookup("log-level").DefValue = strings.ToLower(level.String())
 	fs.StringVar(&a.logFormat, "log-format", "text", "`FORMAT` of the log: text, or json")
 	fs.BoolVar(&a.logContent, "log-content", false, "log what cells, kernels and hosts wrote too, code and output among it: only to look for a fault")
+	fs.VisitAll(func(f *flag.Flag) {
+		if !others[f.Name] {
+			a.names = append(a.names, f.Name)
+		}
+	})
 	return a
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -26,10 +25,30 @@ type callFlags struct {
 	agent     string
 	tokenFile string
 	own       *agentFlags // of an agent in this process; nil where the command has none
+	fs        *flagSet
 }
 
-func newCallFlags(fs *flag.FlagSet, own bool) *callFlags {
-	f := &callFlags{}
+// usageError says what of the command itself is wrong.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// check refuses a flag of the command's that would do nothing. What the environment says
+// is for other commands too.
+func (f *callFlags) check() error {
+	for _, name := range f.fs.given() {
+		if f.agent != "" && f.own != nil && slices.Contains(f.own.names, name) {
+			return usageError(fmt.Sprintf("%s is for an agent of the command's own, not for one that serves already: give it to cellard serve there, or leave --agent out", dashed(name)))
+		}
+		if f.agent == "" && f.own != nil && name == "token-file" {
+			return usageError("--token-file is for --agent, which is missing")
+		}
+	}
+	return nil
+}
+
+func newCallFlags(fs *flagSet, own bool) *callFlags {
+	f := &callFlags{fs: fs}
 	about := "the one on this machine's default socket"
 	if own {
 		about = "one of its own, which ends with the command"
@@ -62,6 +81,9 @@ func (c *agentCall) Close() {
 // open makes the client that the flags describe, and the agent, where it is to be one
 // of this process. The caller closes it.
 func (f *callFlags) open(ctx context.Context) (*agentCall, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	token := os.Getenv(tokenVariable)
 	// The environment is inherited by what an agent of this process starts.
 	if err := os.Unsetenv(tokenVariable); err != nil {
@@ -194,13 +216,17 @@ func shown(s string) string {
 func fail(command string, err error) int {
 	var e *api.Error
 	var dial *net.OpError
+	var usage usageError
+	code := exitAgent
 	message, hint := err.Error(), ""
 	switch {
 	case errors.As(err, &e):
-		message, hint = e.Message, e.Hint
+		message, hint = e.Message, strings.NewReplacer("POST /v1/interpreter/contexts", "cellard contexts create", "GET /v1/languages", "cellard doctor").Replace(e.Hint)
 		if e.Code == api.CodeUnauthorized && strings.Contains(e.Message, "token") {
 			hint = "give the token that the agent was started with, by --token-file FILE or " + tokenVariable
 		}
+	case errors.As(err, &usage):
+		code = exitUsage
 	case errors.As(err, &dial) && dial.Op == "dial" && !errors.Is(err, fs.ErrPermission):
 		hint = "no agent serves there; start one (cellard serve), or name another with --agent"
 	}
@@ -208,7 +234,7 @@ func fail(command string, err error) int {
 	if hint != "" {
 		fmt.Fprintf(os.Stderr, "  %s\n", shown(hint))
 	}
-	return exitAgent
+	return code
 }
 
 // languageOf is what a file's name says of its language.

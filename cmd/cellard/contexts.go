@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,14 +17,21 @@ const contextsHelp = `
 cellard contexts shows an agent's contexts, and does something to one of them.
 
 Usage: cellard contexts [flags]                      list them
+       cellard contexts [flags] create [ID]          make one: --language, --cwd, --env
        cellard contexts [flags] restart|interrupt|delete ID ...
        cellard contexts [flags] variables ID ...      what variables they hold
        cellard contexts [flags] notebook ID           what it has run, as a notebook on stdout`
+
+var contextVerbs = []string{"list", "create", "restart", "interrupt", "delete", "variables", "notebook"}
 
 // contexts is cellard contexts.
 func contexts(args []string) int {
 	fs := newFlags("contexts")
 	call := newCallFlags(fs, false)
+	var req api.ContextRequest
+	fs.StringVar(&req.Language, "language", "", "`NAME` of the language, or of an installed kernelspec, of a context to create (default python)")
+	fs.StringVar(&req.Cwd, "cwd", "", "`DIR` where a context to create starts, one of the agent's machine (default: its workspace)")
+	envVar(fs, &req.Env, "`NAME=VALUE` for the environment of a context to create; may be repeated")
 	var words []string
 	code, ok := parseMixed(fs, args, contextsHelp, func(arg string) error {
 		words = append(words, arg)
@@ -36,7 +44,23 @@ func contexts(args []string) int {
 	if len(words) > 0 {
 		verb, words = words[0], words[1:]
 	}
-	if (verb == "list") != (len(words) == 0) {
+	if !slices.Contains(contextVerbs, verb) {
+		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want %s\n", verb, strings.Join(contextVerbs, ", "))
+		return exitUsage
+	}
+	if verb != "create" {
+		for _, name := range fs.given() {
+			if slices.Contains([]string{"language", "cwd", "env"}, name) {
+				fmt.Fprintf(os.Stderr, "cellard contexts: %s is for create\n", dashed(name))
+				return exitUsage
+			}
+		}
+	}
+	if verb == "create" && len(words) > 1 {
+		fmt.Fprintln(os.Stderr, "cellard contexts: create takes one id, or none")
+		return exitUsage
+	}
+	if verb != "create" && (verb == "list") != (len(words) == 0) {
 		fmt.Fprintln(os.Stderr, "cellard contexts: restart, interrupt, delete, variables and notebook take ids, list takes none")
 		return exitUsage
 	}
@@ -44,6 +68,13 @@ func contexts(args []string) int {
 	var do func(c *agentCall, id string) (string, error)
 	switch verb {
 	case "list":
+	case "create":
+		words = append(words, "")[:1] // without an id the agent gives one
+		do = func(c *agentCall, id string) (string, error) {
+			req.ID = id
+			x, err := c.CreateContext(ctx, req)
+			return fmt.Sprintf("%s: created, %s in %s", x.ID, drawing.Text(x.Language), drawing.Text(x.Cwd)), err
+		}
 	case "restart":
 		do = func(c *agentCall, id string) (string, error) {
 			x, err := c.Restart(ctx, id)
@@ -69,9 +100,6 @@ func contexts(args []string) int {
 			fmt.Fprintln(os.Stderr, "cellard contexts: one notebook at a time")
 			return exitUsage
 		}
-	default:
-		fmt.Fprintf(os.Stderr, "cellard contexts: there is no %q; want list, restart, interrupt, delete, variables or notebook\n", verb)
-		return exitUsage
 	}
 	c, err := call.open(ctx)
 	if err != nil {
@@ -96,7 +124,10 @@ func contexts(args []string) int {
 		if err != nil {
 			return fail("contexts", err)
 		}
-		fmt.Printf("%s: %s\n", id, said)
+		if verb != "create" {
+			said = id + ": " + said
+		}
+		fmt.Println(said)
 	}
 	return exitOK
 }

@@ -6,23 +6,70 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 )
 
+// flagSet is a command's flags.
+type flagSet struct {
+	*flag.FlagSet
+	environment map[string]bool // those that the environment has set
+}
+
 // newFlags makes a command's flag set. The flags are read by parse.
-func newFlags(name string) *flag.FlagSet {
+func newFlags(name string) *flagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // parse says what is wrong, and help is no error
-	return fs
+	return &flagSet{fs, map[string]bool{}}
+}
+
+// given are the names of the flags that the command's line has set, sorted.
+func (fs *flagSet) given() (names []string) {
+	fs.Visit(func(f *flag.Flag) {
+		if !fs.environment[f.Name] {
+			names = append(names, f.Name)
+		}
+	})
+	return names
+}
+
+// dashed is a flag as it is written.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// oneDash is what package flag calls a flag in its errors.
+var oneDash = regexp.MustCompile(`(flag |not defined: |argument: )-([a-z]{2})`)
+
+// read is Parse, whose errors name flags as the help does. A switch's value after a space
+// would be an argument, and the switch be on.
+func (fs *flagSet) read(args []string) error {
+	err := fs.Parse(args)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		return errors.New(oneDash.ReplaceAllString(err.Error(), "$1--$2"))
+	}
+	if n := len(args) - fs.NArg(); err == nil && n > 0 && n < len(args) && (args[n] == "true" || args[n] == "false") {
+		f := fs.Lookup(strings.TrimLeft(args[n-1], "-"))
+		if f == nil || !strings.HasPrefix(args[n-1], "-") {
+			return nil
+		}
+		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+			return fmt.Errorf("write %s=%s: with a space between, %s is not its value", dashed(f.Name), args[n], args[n])
+		}
+	}
+	return err
 }
 
 // parse reads args, then the environment for each flag that args does not set. It
 // returns false, and the exit code, where the command is not to go on. maxArgs is
 // how many arguments may follow the flags.
-func parse(fs *flag.FlagSet, args []string, about string, maxArgs int) (code int, ok bool) {
-	err := fs.Parse(args)
+func parse(fs *flagSet, args []string, about string, maxArgs int) (code int, ok bool) {
+	err := fs.read(args)
 	if errors.Is(err, flag.ErrHelp) {
 		help(os.Stdout, fs, about)
 		return 0, false
@@ -42,7 +89,7 @@ func parse(fs *flag.FlagSet, args []string, about string, maxArgs int) (code int
 
 // parseMixed is parse for a command whose flags may also follow its arguments: each
 // argument goes to take, in order.
-func parseMixed(fs *flag.FlagSet, args []string, about string, take func(string) error) (code int, ok bool) {
+func parseMixed(fs *flagSet, args []string, about string, take func(string) error) (code int, ok bool) {
 	for {
 		before := len(args)
 		if code, ok = parse(fs, args, about, before); !ok {
@@ -67,7 +114,7 @@ func parseMixed(fs *flag.FlagSet, args []string, about string, take func(string)
 	}
 }
 
-func fromEnvironment(fs *flag.FlagSet) error {
+func fromEnvironment(fs *flagSet) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var err error
@@ -76,6 +123,7 @@ func fromEnvironment(fs *flag.FlagSet) error {
 		if v == "" || given[f.Name] || err != nil {
 			return
 		}
+		fs.environment[f.Name] = true
 		if e := fs.Set(f.Name, v); e != nil {
 			err = fmt.Errorf("%s=%q: %w", variable(f.Name), v, e)
 		}
@@ -88,15 +136,11 @@ func variable(name string) string {
 	return "CELLARD_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-func help(w io.Writer, fs *flag.FlagSet, about string) {
+func help(w io.Writer, fs *flagSet, about string) {
 	fmt.Fprintf(w, "%s\n\nEvery flag has an environment variable: --start-timeout is %s.\nA TIME is as 90s or 1h30m, a SIZE as 64KiB or 2GiB.\n\nFlags:\n", strings.TrimSpace(about), variable("start-timeout"))
 	fs.VisitAll(func(f *flag.Flag) {
 		value, text := flag.UnquoteUsage(f)
-		dashes := "--"
-		if len(f.Name) == 1 {
-			dashes = "-"
-		}
-		fmt.Fprintf(w, "  %s\n        %s", strings.TrimSpace(dashes+f.Name+" "+value), strings.ReplaceAll(text, "\n", "\n        "))
+		fmt.Fprintf(w, "  %s\n        %s", strings.TrimSpace(dashed(f.Name)+" "+value), strings.ReplaceAll(text, "\n", "\n        "))
 		if f.DefValue != "" && f.DefValue != "false" {
 			fmt.Fprintf(w, " (default %s)", f.DefValue)
 		}
@@ -159,9 +203,21 @@ func (p positive[T]) Set(s string) error {
 	return nil
 }
 
-func durationVar(fs *flag.FlagSet, p *time.Duration, name string, value time.Duration, usage string) {
+func durationVar(fs *flagSet, p *time.Duration, name string, value time.Duration, usage string) {
 	*p = value
-	fs.Var(positive[time.Duration]{p, time.ParseDuration, shortDuration}, name, usage)
+	fs.Var(positive[time.Duration]{p, parseTime, shortDuration}, name, usage)
+}
+
+// parseTime reads a time with its unit.
+func parseTime(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	if _, e := strconv.ParseFloat(s, 64); err != nil && e == nil {
+		return 0, fmt.Errorf("it has no unit; want %ss, or %sm", s, s)
+	}
+	if err != nil {
+		return 0, errors.New("it is no time; want one as 90s or 1h30m")
+	}
+	return d, nil
 }
 
 // shortDuration writes 1m0s as 1m.
@@ -176,7 +232,7 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-func countVar(fs *flag.FlagSet, p *int, name string, value int, usage string) {
+func countVar(fs *flagSet, p *int, name string, value int, usage string) {
 	*p = value
 	fs.Var(positive[int]{p, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -187,7 +243,7 @@ func countVar(fs *flag.FlagSet, p *int, name string, value int, usage string) {
 	}, strconv.Itoa}, name, usage)
 }
 
-func sizeVar(fs *flag.FlagSet, p *int64, name string, value int64, usage string) {
+func sizeVar(fs *flagSet, p *int64, name string, value int64, usage string) {
 	*p = value
 	fs.Var(positive[int64]{p, parseSize, printSize}, name, usage)
 }

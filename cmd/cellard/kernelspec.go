@@ -49,8 +49,8 @@ func installKernel(args []string, about string) int {
 
 // parseAlone is parse without the environment: CELLARD_USER, say, means another thing,
 // and a kernel's environment is not for it.
-func parseAlone(fs *flag.FlagSet, args []string, about string) (code int, ok bool) {
-	err := fs.Parse(args)
+func parseAlone(fs *flagSet, args []string, about string) (code int, ok bool) {
+	err := fs.read(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Println(strings.TrimSpace(about) + "\n\nFlags:")
 		fs.SetOutput(os.Stdout)

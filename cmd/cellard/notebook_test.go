@@ -15,6 +15,7 @@ import (
 	"github.com/cellard/cellard/client"
 	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/internal/pythons"
+	"github.com/cellard/cellard/notebook"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -35,14 +36,21 @@ func TestNotebooksAsNbclient(t *testing.T) {
 	runAsNbclient(t, python, in, "")
 }
 
-// So have notebooks that others wrote, of several packages, which find what lies beside
-// them. Of those some cells fail: they are for other versions, or ask somebody.
+// So have notebooks that others wrote, of several packages, languages and natures, which
+// find what lies beside them. Of those some cells fail: by intent, for they are for other
+// versions, or because they fetch what isn't there.
 func TestRealNotebooksAsNbclient(t *testing.T) {
 	python := pythons.Named(t, "notebook")
 	b, err := exec.Command("../../scripts/setup-notebooks.sh").Output()
 	if err != nil {
 		t.Fatalf("setup-notebooks.sh: %v", err)
 	}
+	// Both run the same kernels of our own.
+	specs := t.TempDir()
+	if code, _, stderr := output(t, nil, "kernel", "install", "javascript", "typescript", "java", "--prefix", specs); code != 0 {
+		t.Fatalf("code %d\n%s", code, stderr)
+	}
+	t.Setenv("JUPYTER_PATH", filepath.Join(specs, "share", "jupyter"))
 	in := t.TempDir()
 	notebookScript(t, python, "real", strings.TrimSpace(string(b)), in)
 	runAsNbclient(t, python, in, fixture.Dir(t, 0o777))
@@ -78,7 +86,11 @@ func runAsNbclient(t *testing.T, python, in, work string) {
 	for _, n := range names {
 		file := filepath.Base(n)
 		name := strings.TrimSuffix(file, ".ipynb")
-		context := api.ContextRequest{ID: name}
+		nb, err := notebook.Read(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		context := api.ContextRequest{ID: name, Language: nb.Language()}
 		args := []string{"run", "--agent", address, "--context", name, "--timeout", "10m", n, "-o", filepath.Join(out, file)}
 		if work != "" {
 			context.Cwd = filepath.Join(work, name)
@@ -168,7 +180,9 @@ func TestNotebookEnds(t *testing.T) {
 		})
 	}
 	bad := filepath.Join(dir, "bad.ipynb")
-	for content, want := range map[string]string{"nonsense": "is no notebook", `{"nbformat":3}`: "nbconvert", `{"nbformat":4,"cells":[1]}`: "is no object"} {
+	for content, want := range map[string]string{"nonsense": "is no notebook", `{"nbformat":3}`: "nbconvert", `{"nbformat":4,"cells":[1]}`: "cell 1 is no object",
+		`{"nbformat":4,"cells":[{"source":["a"]},{"source":3}]}`:              "source of cell 2 is neither",
+		`{"nbformat":4,"cells":[{"cell_type":"code","source":["1\n",null]}]}`: "source of cell 1 is neither"} {
 		if err := os.WriteFile(bad, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -81,7 +81,7 @@ func runRepl(args []string) int {
 		return fail("repl", err)
 	}
 	r.context = x.ContextID
-	return r.loop(ctx)
+	return r.running.code(r.loop(ctx))
 }
 
 func (r *repl) loop(ctx context.Context) int {
@@ -105,12 +105,17 @@ func (r *repl) loop(ctx context.Context) int {
 	defer r.history()()
 	for n := 1; ctx.Err() == nil; n++ {
 		mode(raw)
-		code, err := r.read(ctx, n)
+		code, err := r.readUnlessLeft(ctx, n)
 		mode(cooked)
 		switch {
 		case errors.Is(err, liner.ErrPromptAborted):
 			n--
 			continue
+		case ctx.Err() != nil:
+			if r.terminal {
+				fmt.Println()
+			}
+			return exitInterrupted
 		case errors.Is(err, io.EOF):
 			if r.terminal {
 				fmt.Println()
@@ -150,6 +155,26 @@ func (r *repl) loop(ctx context.Context) int {
 func refused(err error) bool {
 	var e *api.Error
 	return errors.As(err, &e)
+}
+
+// readUnlessLeft is read that a signal ends: the editor would wait for a key. What it still
+// reads is nobody's.
+func (r *repl) readUnlessLeft(ctx context.Context, n int) (string, error) {
+	type cell struct {
+		code string
+		err  error
+	}
+	read := make(chan cell, 1)
+	go func() {
+		code, err := r.read(ctx, n)
+		read <- cell{code, err}
+	}()
+	select {
+	case c := <-read:
+		return c.code, c.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 // read reads a cell: lines until the kernel says that it is whole. Of what it can't tell

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"strings"
@@ -23,7 +24,7 @@ it comes: tables as tables, images in a terminal that can, or saved by --out-dir
 --agent it runs them in an agent of its own. It stops at the first cell that is not ok, and
 exits with 0 only if all were: 1 the code raised, 2 the command is wrong, 3 the agent
 refused or could not be reached, 4 timeout, 5 lost, 130 interrupted. Ctrl-C interrupts the
-cell, once more leaves.
+cell, once more leaves; SIGTERM and SIGHUP leave at once, with 143 and 129.
 
 A notebook is run to -o, which is saved after each cell. Its cells' tags count:
 skip-execution, and raises-exception, which lets a cell fail.
@@ -67,22 +68,12 @@ func runCell(args []string) int {
 	fs.StringVar(&f.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default: by the file's name, else python)")
 	fs.StringVar(&f.req.Context, "context", "", "`ID` of the context to run in (default: the language's own)")
 	fs.Func("timeout", "`TIME` that a cell may take; 0 for any (default 1m)", func(s string) (err error) {
-		if timeout, err = time.ParseDuration(s); err == nil && timeout < 0 {
+		if timeout, err = parseTime(s); err == nil && timeout < 0 {
 			err = errors.New("must not be negative")
 		}
 		return err
 	})
-	fs.Func("env", "`NAME=VALUE` for the cells' environment; may be repeated", func(s string) error {
-		k, v, ok := strings.Cut(s, "=")
-		if !ok || k == "" {
-			return fmt.Errorf("%q: want NAME=VALUE", s)
-		}
-		if f.req.Env == nil {
-			f.req.Env = map[string]string{}
-		}
-		f.req.Env[k] = v
-		return nil
-	})
+	envVar(fs, &f.req.Env, "`NAME=VALUE` for the cells' environment; may be repeated")
 	fs.BoolVar(&f.json, "json", false, "print each Execution as a line of JSON, and nothing else")
 	fs.StringVar(&f.outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
 	fs.StringVar(&f.notebookOut, "o", "", "`FILE` to write the notebook to that was run; it may be the same")
@@ -133,6 +124,21 @@ func runCell(args []string) int {
 	return f.run()
 }
 
+// envVar is the flag --env.
+func envVar(fs *flagSet, env *map[string]string, usage string) {
+	fs.Func("env", usage, func(s string) error {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return errors.New("want NAME=VALUE")
+		}
+		if *env == nil {
+			*env = map[string]string{}
+		}
+		(*env)[k] = v
+		return nil
+	})
+}
+
 // milliseconds rounds up, so that little is not none.
 func milliseconds(d time.Duration) *int64 {
 	ms := (d + time.Millisecond - 1).Milliseconds()
@@ -146,6 +152,9 @@ func readCode(file string) (string, error) {
 		b, err = io.ReadAll(os.Stdin)
 	} else {
 		b, err = os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(file, " ()=;\n\"'") {
+			err = fmt.Errorf("there is no file %q; code goes after -c", file)
+		}
 	}
 	return string(b), err
 }
@@ -159,6 +168,10 @@ func (f *runFlags) run() int {
 	}
 	defer c.Close()
 	running := watchSignals(ctx, c, leave)
+	return running.code(f.runIn(ctx, c, running))
+}
+
+func (f *runFlags) runIn(ctx context.Context, c *agentCall, running *current) int {
 	if err := c.ready(ctx, f.req.Context, f.req.Language); err != nil {
 		return fail("run", err)
 	}
@@ -194,12 +207,23 @@ func (f *runFlags) run() int {
 }
 
 // current is the execution that signals are for; it holds an empty string between two.
-type current struct{ id atomic.Value }
+type current struct {
+	id   atomic.Value
+	left atomic.Int32 // the signal that the command was left by; 0: none
+}
 
 func (r *current) set(id string) { r.id.Store(id) }
 
-// watchSignals has the first signal interrupt the running cell, and the next one, or one
-// with none running, leave. It ends with ctx.
+// code is the command's exit code: a shell's for a signal, where one has ended it.
+func (r *current) code(otherwise int) int {
+	if s := r.left.Load(); s != 0 {
+		return 128 + int(s)
+	}
+	return otherwise
+}
+
+// watchSignals has the first SIGINT interrupt the running cell, and the next one, or one
+// with none running, leave; SIGTERM and SIGHUP leave at once. It ends with ctx.
 func watchSignals(ctx context.Context, c *agentCall, leave func()) *current {
 	r := &current{}
 	r.set("")
@@ -209,13 +233,15 @@ func watchSignals(ctx context.Context, c *agentCall, leave func()) *current {
 		defer signal.Stop(signals)
 		told := ""
 		for {
+			var s os.Signal
 			select {
 			case <-ctx.Done():
 				return
-			case <-signals:
+			case s = <-signals:
 			}
 			id := r.id.Load().(string)
-			if id == "" || id == told {
+			if id == "" || id == told || s != syscall.SIGINT {
+				r.left.Store(int32(s.(syscall.Signal)))
 				leave()
 				continue
 			}

@@ -140,8 +140,34 @@ func TestRunIsLeft(t *testing.T) {
 	x.logged(`\^C`)
 	time.Sleep(100 * time.Millisecond) // two at once are one signal
 	x.typed("\x03")
-	if code := x.end(); code != exitAgent || !strings.Contains(x.log.String(), "left;") {
+	if code := x.end(); code != exitInterrupted || !strings.Contains(x.log.String(), "left;") {
 		t.Errorf("code %d", code)
+	}
+}
+
+// A signal that ends programs ends these at once, whatever runs, with its own exit code.
+func TestTerminated(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   []string
+		signal syscall.Signal
+		when   string
+	}{
+		"run":    {[]string{"run", "-c", "import time; print('be' + 'gun', flush=True)\ntry: time.sleep(1000)\nexcept: print('inter' + 'rupted')"}, syscall.SIGTERM, "begun"},
+		"hangup": {[]string{"run", "-c", "import time; print('be' + 'gun', flush=True); time.sleep(1000)"}, syscall.SIGHUP, "begun"},
+		"repl":   {[]string{"repl"}, syscall.SIGTERM, `\[1\]> `},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := startTerminal(t, terminalEnv(t), c.args...)
+			x.logged(c.when)
+			x.signal(c.signal)
+			if code := x.end(); code != 128+int(c.signal) {
+				t.Errorf("code %d", code)
+			}
+			<-x.read
+			if log := x.log.String(); strings.Contains(log, "ended as") {
+				t.Errorf("it was taken for a Ctrl-C: %q", log)
+			}
+		})
 	}
 }
 
