@@ -17,7 +17,7 @@ if ! cmp -s "$here/notebooks.txt" "$dir/stamp"; then
 	mkdir -p "$dir/sdists"
 	# pip looks into what it downloads: by the build tools of the environment, which are pinned.
 	"$python" -m pip download -q --disable-pip-version-check --no-input --no-deps --no-build-isolation \
-		--no-binary ipython,nbclient --require-hashes -r "$here/notebooks.txt" -d "$dir/sdists" >&2
+		--no-binary :all: --require-hashes -r "$here/notebooks.txt" -d "$dir/sdists" >&2
 	for f in "$dir"/sdists/*.tar.gz; do tar -xzf "$f" -C "$dir" --no-same-owner; done
 	rm -r "$dir/sdists"
 	cp "$here/notebooks.txt" "$dir/stamp"

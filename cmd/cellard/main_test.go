@@ -18,9 +18,9 @@ import (
 )
 
 // TestMain makes the test binary be cellard where a test starts it as that, and where
-// an agent of a test starts its keeper.
+// an agent of a test starts its keeper, or somebody a kernel of our own.
 func TestMain(m *testing.M) {
-	if os.Getenv("CELLARD_TEST_AS_MAIN") != "" || len(os.Args) > 1 && os.Args[1] == "keeper" {
+	if os.Getenv("CELLARD_TEST_AS_MAIN") != "" || len(os.Args) > 1 && (os.Args[1] == "keeper" || os.Args[1] == "kernel") {
 		main()
 	}
 	testscript.Main(m, map[string]func(){"cellard": main})
