@@ -154,7 +154,7 @@ func stdoutFigure(e *env) ([]row, error) {
 			if len(x.Overflow) != 1 || x.Overflow[0].Bytes != size || x.Status != api.StatusOK {
 				return nil, fmt.Errorf("the agent: %s, overflow %+v", x.Status, x.Overflow)
 			}
-			kept = min(kept, x.Overflow[0].Bytes-x.Overflow[0].Dropped-x.LostBytes)
+			kept = min(kept, x.Overflow[0].Bytes-max(x.Overflow[0].Dropped, x.LostBytes))
 			return []float64{t}, nil
 		},
 		func() ([]float64, error) {

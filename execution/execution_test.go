@@ -237,6 +237,37 @@ func TestLimitsOfValues(t *testing.T) {
 	}
 }
 
+// What a file could not take, and the Execution does not show either, is lost.
+func TestLostOfStreams(t *testing.T) {
+	for limit, want := range map[int64]api.Overflow{
+		1 << 20: {Bytes: 1000},
+		500:     {Bytes: 1000, Dropped: 500},
+		20:      {Bytes: 1000, Dropped: 980},
+	} {
+		st, err := store.Open(t.TempDir(), store.Options{SpoolLimit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := New(Options{ID: "e", ContextID: "python", Language: "python", Store: st, Limits: Limits{Stream: 100}})
+		e.Begin(1, 1, false, nil)
+		for range 100 {
+			e.Stream(Stdout, "123456789\n")
+		}
+		e.End(Ending{Status: api.StatusOK})
+		x := snapshot(t, e)
+		// 50 bytes are shown of the end, and 50 of the beginning, which the file may lack too.
+		lost := max(0, want.Dropped-50)
+		if limit < 50 {
+			lost = 900
+		}
+		if o := x.Overflow[0]; o.Bytes != want.Bytes || o.Dropped != want.Dropped || x.LostBytes != lost {
+			t.Errorf("limit %d: %+v, lost %d, want %d", limit, o, x.LostBytes, lost)
+		}
+		e.Close()
+		st.Close()
+	}
+}
+
 // What the kernel says of values comes with them, within its bounds.
 func TestMetadata(t *testing.T) {
 	var d DisplayMap

@@ -149,21 +149,26 @@ func (e *Execution) settle(s *stream, text string) {
 	switch {
 	case s.over != nil && e.ended.IsZero():
 		s.over.WriteString(text)
+	case s.over == nil && e.ended.IsZero(): // counted at the end
 	case s.text.Cut(): // no file holds what was cut
 		e.out.LostBytes += int64(len(text))
 	}
 }
 
-// finishStreams settles the last lines and closes the overflow files.
+// finishStreams settles the last lines, closes the overflow files, and counts what neither
+// they nor the Execution hold.
 func (e *Execution) finishStreams() {
 	for _, s := range e.streams {
 		last := s.fold.Pending()
 		s.fold.Reset()
 		e.settle(s, last)
+		kept := int64(0) // the file is the stream's beginning
 		if s.over != nil {
 			info, _ := s.over.Finish() // what could not be kept is in info.Dropped
 			s.info = &info
+			kept = info.Bytes - info.Dropped
 		}
+		e.out.LostBytes += s.text.Missing(kept)
 	}
 }
 

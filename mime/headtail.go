@@ -67,6 +67,12 @@ func (h *HeadTail) Total() int64 { return h.total }
 // of it.
 func (h *HeadTail) Cut() bool { return h.total > int64(h.limit) }
 
+// Missing is how many bytes of the text are neither kept nor among its first n, which
+// somebody else has.
+func (h *HeadTail) Missing(n int64) int64 {
+	return max(0, min(h.total-int64(h.limit), h.total-int64(h.limit)+int64(h.limit/2)-n))
+}
+
 // Reset forgets the text.
 func (h *HeadTail) Reset() {
 	h.buf, h.start, h.total = nil, 0, 0

@@ -44,6 +44,20 @@ func checkCut(t *testing.T, text, got string, limit int) {
 	}
 }
 
+// Of 0123456789, four are kept: 01 and 89.
+func TestMissing(t *testing.T) {
+	h := NewHeadTail(4)
+	for _, c := range []struct {
+		text            string
+		elsewhere, want int64
+	}{{"0123", 0, 0}, {"456789", 0, 6}, {"", 2, 6}, {"", 3, 5}, {"", 8, 0}, {"", 10, 0}} {
+		h.WriteString(c.text)
+		if got := h.Missing(c.elsewhere); got != c.want {
+			t.Errorf("%q and %d elsewhere: %d missing, want %d", c.text, c.elsewhere, got, c.want)
+		}
+	}
+}
+
 func TestCutMiddle(t *testing.T) {
 	for _, c := range []struct {
 		in    string

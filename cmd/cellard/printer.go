@@ -137,7 +137,14 @@ func (p *printer) ending(command string, x *api.Execution) {
 	}
 	for _, o := range x.Overflow {
 		p.agent.keep = true
-		fmt.Fprintf(p.errOut, "[all %d bytes of %s: %s]\n", o.Bytes, o.Stream, o.Path)
+		switch {
+		case o.Path == "":
+			fmt.Fprintf(p.errOut, "[%s had %d bytes, which could not be kept: is the disk full?]\n", o.Stream, o.Bytes)
+		case o.Dropped > 0:
+			fmt.Fprintf(p.errOut, "[the first %d of %d bytes of %s: %s]\n", o.Bytes-o.Dropped, o.Bytes, o.Stream, o.Path)
+		default:
+			fmt.Fprintf(p.errOut, "[all %d bytes of %s: %s]\n", o.Bytes, o.Stream, o.Path)
+		}
 	}
 	if x.LostBytes > 0 {
 		fmt.Fprintf(p.errOut, "[%d bytes were lost]\n", x.LostBytes)

@@ -44,7 +44,8 @@ type Execution struct {
 	DurationMs int64 `json:"durationMs"`
 	// ContextStarted tells that this cell's kernel was started for it.
 	ContextStarted bool `json:"contextStarted"`
-	// LostBytes counts what the agent knows it never received.
+	// LostBytes counts what the agent knows it could not take or keep: what neither this nor
+	// a file of it has.
 	LostBytes int64 `json:"lostBytes"`
 	// Incomplete marks an execution of which outputs may be missing: the kernel sent
 	// its reply but never its idle, or the other way round.
