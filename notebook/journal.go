@@ -17,7 +17,8 @@ type JournalOptions struct {
 	// Bytes is how much of code and events is kept; 16 MiB. The oldest half goes when there
 	// is more.
 	Bytes int64
-	// Memory is how much of it lies in memory before it goes to a file; 64 KiB.
+	// Memory is how much of it lies in memory before it goes to a file, and again how much
+	// where the file takes no more, the disk being full; 64 KiB.
 	Memory int
 	// Cells is how many are kept; 2,000.
 	Cells int
@@ -64,10 +65,16 @@ type entry struct {
 	part       *part
 	code, log  span
 	codeBytes  int  // of all of the code, where not all of it is kept
+	unkept     bool // what it has put out could not be kept
 	displays   bool // a display id is among the events
 }
 
-type span struct{ off, size int64 }
+// span is where bytes lie in a part: among those of the file, or of the memory that stands
+// in for it.
+type span struct {
+	off, size int64
+	spare     bool
+}
 
 // NewJournal makes an empty one.
 func NewJournal(o JournalOptions) *Journal {
@@ -92,9 +99,8 @@ func (j *Journal) Begin(c Cell) {
 	}
 	e.part = j.room(int64(len(code)))
 	var err error
-	if e.code, err = e.part.add(j.o, []byte(code)); err != nil {
-		j.dropped++
-		return
+	if e.code, err = e.part.add(j.o, []byte(code)); err != nil { // the disk is full: what came of the cell may have room
+		e.code, e.codeBytes = span{}, max(len(code), e.codeBytes)
 	}
 	e.cell = &c
 	e.part.cells++
@@ -118,8 +124,7 @@ func (j *Journal) End(id string) {
 	// Code and events lie in one part, and a part that has begun is never moved.
 	var err error
 	if e.log, err = e.part.add(j.o, log); err != nil {
-		j.entries = j.entries[:len(j.entries)-1]
-		j.dropped++
+		e.log, e.unkept = span{}, true
 		return
 	}
 	e.displays = bytes.Contains(log, []byte(`"displayId":`))
@@ -201,6 +206,7 @@ func (j *Journal) Close() {
 type part struct {
 	data   []byte
 	file   *os.File
+	spare  []byte // what the file did not take
 	size   int64
 	cells  int
 	closed bool
@@ -208,8 +214,19 @@ type part struct {
 
 var errDropped = errors.New("no longer kept")
 
+// add keeps b. Where the disk is full some of it is kept all the same: a session is wanted
+// then more than ever.
 func (p *part) add(o JournalOptions, b []byte) (span, error) {
-	at := span{p.size, int64(len(b))}
+	at, err := p.addToFile(o, b)
+	if err != nil && !p.closed && len(p.spare)+len(b) <= o.Memory {
+		at, err = span{int64(len(p.spare)), int64(len(b)), true}, nil
+		p.spare = append(p.spare, b...)
+	}
+	return at, err
+}
+
+func (p *part) addToFile(o JournalOptions, b []byte) (span, error) {
+	at := span{p.size, int64(len(b)), false}
 	switch {
 	case p.closed:
 		return at, errDropped
@@ -240,6 +257,9 @@ func (p *part) read(s span) ([]byte, error) {
 	switch {
 	case p.closed:
 		return nil, errDropped
+	case s.spare:
+		copy(b, p.spare[s.off:])
+		return b, nil
 	case p.file == nil:
 		copy(b, p.data[s.off:])
 		return b, nil
@@ -249,7 +269,7 @@ func (p *part) read(s span) ([]byte, error) {
 }
 
 func (p *part) close() {
-	p.closed, p.data = true, nil
+	p.closed, p.data, p.spare = true, nil, nil
 	if p.file != nil {
 		p.file.Close()
 	}

@@ -184,16 +184,44 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// A journal without a disk loses cells, and tells how many.
+// A journal without room on the disk keeps what its memory takes, and of each other cell
+// that it ran, and what is missing.
 func TestNoRoom(t *testing.T) {
-	j := NewJournal(JournalOptions{Memory: 10, Temp: func() (*os.File, error) { return nil, errors.New("no room") }})
-	defer j.Close()
-	for _, code := range []string{"short", "much too long for the memory"} {
-		j.Begin(cellOf("a", 1, code, ok(1)))
-		j.End("a")
-	}
-	if nb := write(t, j, Session{}); nb.Metadata.Cellard.DroppedCells != 1 || len(nb.Cells) != 2 {
-		t.Errorf("%+v", nb)
+	for name, temp := range map[string]func() (*os.File, error){
+		"no file":   func() (*os.File, error) { return nil, errors.New("no room") },
+		"full disk": func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) },
+	} {
+		j := NewJournal(JournalOptions{Memory: 400, Temp: temp})
+		said := func(s string) api.Event { return api.Event{K: api.KindStdout, Text: s} }
+		for i, c := range []Cell{
+			cellOf("memory", 1, strings.Repeat("m", 300), ok(1), said("one")),
+			cellOf("spare", 1, strings.Repeat("s", 200), ok(2), said("two"), api.Event{K: api.KindResult, Data: text1("2"), DisplayID: "d"}),
+			cellOf("output", 1, "small", ok(3), said(strings.Repeat("o", 500))),
+			cellOf("code", 1, strings.Repeat("c", 500), ok(4), said("f")),
+		} {
+			j.Begin(c)
+			j.End(c.ID)
+			if got := len(j.entries); got != i+1 {
+				t.Errorf("%s: %d entries", name, got)
+			}
+		}
+		nb := write(t, j, Session{Generation: 1})
+		var got []string
+		for _, c := range nb.Cells {
+			var source []string
+			if err := json.Unmarshal(c.Source, &source); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(c.ID, " ", len(strings.Join(source, "")), " ", *c.ExecutionCount, " ", c.Metadata.Cellard["sourceBytes"], " ", len(c.Outputs)))
+		}
+		want := "memory 300 1 <nil> 1, spare 200 2 <nil> 2, output 5 3 <nil> 1, code 0 4 500 1"
+		if s := strings.Join(got, ", "); s != want || nb.Metadata.Cellard.DroppedCells != 0 {
+			t.Errorf("%s: %s\n%v", name, s, nb.Cells)
+		}
+		if o := fmt.Sprint(nb.Cells[2].Outputs); !strings.Contains(o, "the disk was full") {
+			t.Errorf("%s: %s", name, o)
+		}
+		j.Close()
 	}
 }
 

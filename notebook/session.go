@@ -159,7 +159,7 @@ func (wr *writer) lastOf(generation int, id string) (ev api.Event, ok bool) {
 	if e.cell != nil {
 		line = e.running[at.off : at.off+at.size]
 	} else {
-		line, err = wr.j.read(e.part, span{e.log.off + int64(at.off), int64(at.size)})
+		line, err = wr.j.read(e.part, span{e.log.off + int64(at.off), int64(at.size), e.log.spare})
 	}
 	return ev, err == nil && json.Unmarshal(line, &ev) == nil
 }
@@ -182,6 +182,9 @@ func (wr *writer) cell(i int, e stored) error {
 		if err := outputs.Event(wr.ctx, ev); err != nil {
 			return err
 		}
+	}
+	if e.unkept {
+		outputs.written("stderr", "[what this cell put out could not be kept: the disk was full]\n")
 	}
 	outputs.End(e.x)
 	return wr.value(map[string]any{"cell_type": "code", "id": e.id, "source": Lines(strings.ToValidUTF8(string(code), "\uFFFD")),

@@ -16,6 +16,7 @@ import (
 	"github.com/cellard/cellard/execution"
 	"github.com/cellard/cellard/internal/fixture"
 	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/supervisor"
 )
 
 func TestRouting(t *testing.T) {
@@ -105,7 +106,7 @@ func (m *contextManager) Ask(_ context.Context, id, msgType string, r api.Comple
 func (m *contextManager) Variables(_ context.Context, id string) (api.VariableList, error) {
 	return api.VariableList{Data: []api.Variable{{Name: "x", Type: "int", Preview: "1"}}, Total: 1, Generation: 2}, m.note("variables %s", id)
 }
-func (m *contextManager) Notebook(_ context.Context, id string) (*os.File, error) {
+func (m *contextManager) Notebook(_ context.Context, id string) (*supervisor.NotebookFile, error) {
 	if err := m.note("notebook %s", id); err != nil {
 		return nil, err
 	}
@@ -114,7 +115,7 @@ func (m *contextManager) Notebook(_ context.Context, id string) (*os.File, error
 		_, err = f.WriteString(`{"cells": []}`)
 		_, _ = f.Seek(0, io.SeekStart)
 	}
-	return f, err
+	return &supervisor.NotebookFile{File: f}, err
 }
 func (m *contextManager) Languages(context.Context) []api.Language {
 	return []api.Language{{Name: "python", State: api.LanguageReady}}

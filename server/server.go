@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,7 +34,7 @@ type Manager interface {
 	Delete(ctx context.Context, id string) error
 	Ask(ctx context.Context, id, msgType string, req api.CompleteRequest) (json.RawMessage, error)
 	Variables(ctx context.Context, id string) (api.VariableList, error)
-	Notebook(ctx context.Context, id string) (*os.File, error)
+	Notebook(ctx context.Context, id string) (*supervisor.NotebookFile, error)
 	Languages(ctx context.Context) []api.Language
 	OpenResult(contextID, file string) (*store.File, error)
 	Health() (running int, idle time.Duration)

@@ -129,6 +129,64 @@ func runAsNbclient(t *testing.T, python, in, work string) {
 	notebookScript(t, python, args...)
 }
 
+// A session is told also where the disk has no room for a notebook, nor for what it has run:
+// with what memory has kept, and what is missing.
+func TestSessionOnFullDisk(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can mount a small disk for an agent that is root")
+	}
+	disk, run := fixture.Dir(t, 0o755), fixture.Dir(t, 0o711)
+	env := []string{"CELLARD_PYTHON=" + pythons.Newest(t)}
+	address := "unix://" + filepath.Join(run, "s")
+	s := &served{t: t, c: cellard(t, env), log: &fixture.Buffer{}, ended: make(chan error, 1)}
+	const mount = `mount --make-rprivate / && mount -t tmpfs -o size=3m,mode=1777 tmpfs "$1" && exec "$0" serve --workspace "$1" --runtime-dir "$2" --listen "$3"`
+	s.c.Args = []string{"sh", "-c", mount, s.c.Path, disk, run, address}
+	s.c.Path, s.c.Stderr = "/bin/sh", s.log
+	s.c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if err := s.c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { s.ended <- s.c.Wait() }()
+	t.Cleanup(func() {
+		_ = s.c.Process.Kill()
+		if t.Failed() {
+			t.Logf("its log:\n%s", s.log)
+		}
+	})
+	s.logged("msg=serving")
+	for _, code := range []string{
+		"with open('fill', 'wb', buffering=0) as f:\n  try:\n    while f.write(b'x' * 1000): pass\n  except OSError as e: print(e.strerror)",
+		"print('y' * 100_000)", "print('z' * 1_000)",
+	} {
+		if code, _, stderr := output(t, env, "run", "--agent", address, "-c", code); code != exitOK {
+			t.Fatalf("code %d, %s", code, stderr)
+		}
+	}
+	code, nb, stderr := output(t, env, "contexts", "notebook", "python", "--agent", address)
+	var got struct {
+		Cells []struct {
+			Source  []string
+			Outputs json.RawMessage
+		}
+		Metadata struct{ Cellard struct{ DroppedCells int } }
+	}
+	if err := json.Unmarshal([]byte(nb), &got); code != exitOK || err != nil || len(got.Cells) != 3 || got.Metadata.Cellard.DroppedCells != 0 {
+		t.Fatalf("code %d, %v\n%s\n%s", code, err, stderr, nb)
+	}
+	for i, want := range []string{"No space left on device", "the disk was full", strings.Repeat("z", 1000)} {
+		if c := got.Cells[i]; !strings.Contains(string(c.Outputs), want) || len(c.Source) == 0 {
+			t.Errorf("cell %d: %q\n%s", i, c.Source, c.Outputs)
+		}
+	}
+	if code, _, stderr := output(t, env, "contexts", "notebook", "python", "--agent", address); code != exitOK {
+		t.Errorf("the second time: code %d, %s", code, stderr)
+	}
+	s.signal(syscall.SIGTERM)
+	if code := s.end(); code != 0 {
+		t.Errorf("the agent ended with %d", code)
+	}
+}
+
 // What ends a notebook, and what has been saved by then.
 func TestNotebookEnds(t *testing.T) {
 	env := notebookEnv(t, pythons.Newest(t))
