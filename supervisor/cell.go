@@ -41,9 +41,6 @@ type cell struct {
 	ask      *question // an input_request that has not been taken yet
 
 	unspilled int64 // of the client's statistics, at the start
-
-	cpu   time.Duration // what the kernel's group had spent at the start
-	known bool          // that could be told
 }
 
 // question is an input_request. It comes on a channel of its own and may overtake
@@ -81,7 +78,6 @@ func (s *session) send(t *task) {
 	}
 	c.born = procfs.Now()
 	k.meter.Begin()
-	c.cpu, c.known = k.group.CPU()
 	c.unspilled = k.client.Stats().UnspilledBytes
 	msg := k.client.NewMessage("execute_request", jupyter.ExecuteRequest{
 		Code:            t.req.Code,
@@ -330,7 +326,7 @@ func (s *session) tickCell(c *cell) {
 // finish ends the cell on a kernel that lives.
 func (s *session) finish(c *cell, incomplete bool) {
 	s.takeRaw(c.e, true)
-	end := execution.Ending{Status: api.StatusOK, Incomplete: incomplete, Usage: s.usage(c)}
+	end := execution.Ending{Status: api.StatusOK, Incomplete: incomplete, Usage: s.usage()}
 	raised := c.e.Raised()
 	if raised == nil && c.reply != nil && c.reply.Status == "error" {
 		// No error on iopub (an old kernel, or a cell refused before it ran).
@@ -368,15 +364,10 @@ func (s *session) endCell(k *kernel, c *cell, end execution.Ending) {
 	s.end(c.e, end)
 }
 
-// usage is what the guest's accounting tells of the cell: of the CPU the kernel's control
-// group knows what all its processes spent, else the meter what it can find out.
-func (s *session) usage(c *cell) *api.Usage {
+// usage is what the guest's accounting tells of the cell.
+func (s *session) usage() *api.Usage {
 	u := &api.Usage{}
-	t, ok := s.k.meter.Spent()
-	if cpu, known := s.k.group.CPU(); known && c.known {
-		t, ok = cpu-c.cpu, true
-	}
-	if ok {
+	if t, ok := s.k.meter.Spent(); ok {
 		ms := t.Milliseconds()
 		u.CPUMs = &ms
 	}

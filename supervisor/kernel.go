@@ -162,6 +162,9 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	}
 	k.meter = procfs.NewMeter(k.Pid())
 	k.meter.Children = k.launch.Own
+	if _, ok := k.group.CPU(); ok {
+		k.meter.CPU = k.group.CPU
+	}
 	m.keeper.watch(k.Pid())
 	ctx, stop := k.whileAlive(ctx)
 	defer stop()
