@@ -37,7 +37,7 @@ func (c *Catalogue) goRunner(o Options) runner {
 			if err != nil {
 				return nil, err
 			}
-			launch.Env = append(slices.Clip(launch.Env), golang.WaitVariable+"=1")
+			launch.Env, launch.Temp = append(slices.Clip(launch.Env), golang.WaitVariable+"=1"), true
 			launch.StartTimeout, launch.StartNotice = buildWithin, "building what Go cells need, once for this toolchain: a minute or two"
 			if dir := os.Getenv(golang.CacheVariable); dir != "" {
 				launch.Env = append(slices.Clip(launch.Env), golang.CacheVariable+"="+dir)

@@ -28,6 +28,7 @@ func (c *Catalogue) javaRunner(o Options) runner {
 			if err != nil {
 				return nil, err
 			}
+			launch.Temp = true
 			return &found{launch: launch, path: j.Executable, version: j.Version}, nil
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -44,6 +46,61 @@ func (k *kernel) removeTemp() {
 		_ = os.RemoveAll(k.temp)
 		_ = os.Remove(k.dir + tempLink)
 	}
+}
+
+// held are the runtime directories of this process's agents, locked as long as it lives.
+var held sync.Map
+
+// Claim makes a runtime directory that MakeDir is to make this process's, and removes
+// those beside it that agents have left which were killed along with their keepers, with
+// their kernels' temporary files. All are named by pattern, as in filepath.Glob.
+func Claim(base, pattern string, makeDir func() (string, error)) (dir string, err error) {
+	all, err := os.Open(base)
+	if err != nil {
+		return "", err
+	}
+	defer all.Close()
+	// One is not yet locked while it is made.
+	if err := syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
+	}
+	if dir, err = makeDir(); err != nil {
+		return "", err
+	}
+	lock := lockDir(dir)
+	if lock == nil {
+		return dir, nil // its file system knows no locks: nor can others be told from those that were left
+	}
+	held.Store(dir, lock)
+	others, _ := filepath.Glob(filepath.Join(base, pattern))
+	for _, other := range others {
+		if other == dir {
+			continue
+		}
+		if lock := lockDir(other); lock != nil {
+			removeTemps(other)
+			lock.Close()
+		}
+	}
+	return dir, nil
+}
+
+// lockDir locks a directory of this user's as long as it stays open; nil where that
+// can't be done, as where another process has locked it.
+func lockDir(dir string) *os.File {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Geteuid() &&
+			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return f
+		}
+	}
+	f.Close()
+	return nil
 }
 
 // removeTemps removes all that links in a runtime directory name, and that directory.

@@ -139,11 +139,13 @@ func makeRuntimeDir(base string) (string, error) {
 	if err := owned(base); err != nil {
 		return "", err
 	}
-	dir, err := os.MkdirTemp(base, "agent-")
-	if err != nil {
-		return "", err
-	}
-	return dir, os.Chmod(dir, mode)
+	return supervisor.Claim(base, "agent-*", func() (string, error) {
+		dir, err := os.MkdirTemp(base, "agent-")
+		if err != nil {
+			return "", err
+		}
+		return dir, os.Chmod(dir, mode)
+	})
 }
 
 // owned checks that dir is a directory of ours that no one else can write to: in

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/kernels/bash"
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/kernels/java"
@@ -31,7 +32,8 @@ type ownKernel struct {
 	display string // its name for people
 	// start makes the Language. The interpreter is the program that the agent found;
 	// empty: the kernel looks for one itself.
-	start func(interpreter string) (kernel.Language, error)
+	// temp is a directory for its temporary files, empty: where such files belong.
+	start func(interpreter, temp string) (kernel.Language, error)
 }
 
 // ownKernels are all kernels of our own.
@@ -45,33 +47,33 @@ func ownKernels() []ownKernel {
 	}
 }
 
-func startBash(interpreter string) (kernel.Language, error) {
+func startBash(interpreter, _ string) (kernel.Language, error) {
 	return bash.New(bash.Options{Path: interpreter}), nil
 }
 
-func startNode(language string) func(string) (kernel.Language, error) {
-	return func(interpreter string) (kernel.Language, error) {
+func startNode(language string) func(interpreter, temp string) (kernel.Language, error) {
+	return func(interpreter, _ string) (kernel.Language, error) {
 		return node.New(node.Options{Language: language, Program: interpreter}), nil
 	}
 }
 
-func startJava(interpreter string) (kernel.Language, error) {
+func startJava(interpreter, temp string) (kernel.Language, error) {
 	if interpreter == "" {
-		return java.New(java.Options{}), nil
+		return java.New(java.Options{Temp: temp}), nil
 	}
 	j, err := java.At(interpreter)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", interpreter, err)
 	}
-	return java.New(java.Options{Java: j}), nil
+	return java.New(java.Options{Java: j, Temp: temp}), nil
 }
 
-func startGo(interpreter string) (kernel.Language, error) {
+func startGo(interpreter, temp string) (kernel.Language, error) {
 	tool, err := golang.NewFinder(golang.FinderOptions{Program: interpreter}).Find(context.Background())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, golang.Hint)
 	}
-	return golang.New(tool)
+	return golang.New(tool, temp)
 }
 
 const kernelHelp = `
@@ -129,7 +131,7 @@ func serveKernel(k ownKernel, file, interpreter string) int {
 	info, err := jupyter.ReadConnectionFile(file)
 	if err == nil {
 		var language kernel.Language
-		if language, err = k.start(interpreter); err == nil {
+		if language, err = k.start(interpreter, environ.TakeTemp()); err == nil {
 			log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			err = kernel.Serve(ctx, info, language, kernel.Options{Signals: signals, Logger: log})
 		}

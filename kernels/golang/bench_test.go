@@ -22,7 +22,7 @@ func BenchmarkCells(b *testing.B) {
 		{"http", "import \"net/http\"", "http.StatusText(404)"},
 	} {
 		b.Run(kind.name, func(b *testing.B) {
-			k, err := golang.New(tool)
+			k, err := golang.New(tool, "")
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -41,7 +41,7 @@ func BenchmarkCells(b *testing.B) {
 	}
 	b.Run("start", func(b *testing.B) {
 		for b.Loop() {
-			k, err := golang.New(tool)
+			k, err := golang.New(tool, "")
 			if err != nil {
 				b.Fatal(err)
 			}

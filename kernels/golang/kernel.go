@@ -47,9 +47,10 @@ type Kernel struct {
 var _ kernel.Language = (*Kernel)(nil)
 
 // New returns a kernel that runs cells by the toolchain, and begins to start it. What a
-// toolchain needs once is built when no Warm has: cells wait for it.
-func New(t *Toolchain) (*Kernel, error) {
-	dir, err := os.MkdirTemp("", "cellard-go-")
+// toolchain needs once is built when no Warm has: cells wait for it. The session's files
+// are in a directory below temp, "" for where temporary files belong.
+func New(t *Toolchain, temp string) (*Kernel, error) {
+	dir, err := os.MkdirTemp(temp, "cellard-go-")
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ type session struct {
 
 func start(t *testing.T) *session {
 	t.Helper()
-	k, err := golang.New(toolchain(t))
+	k, err := golang.New(toolchain(t), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -166,7 +166,7 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string, run fun
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 		cmd.Dir = source
 		cmd.Env = append(os.Environ(), "GOROOT="+t.Root, "GOFLAGS=-trimpath -mod=mod", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on",
-			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+cache, "GOTMPDIR=", noSidecar, wire.NoIndex(os.Getenv("GODEBUG")))
+			"GOPROXY=off", "CGO_ENABLED=1", "CC="+t.CC, "GOCACHE="+cache, "GOTMPDIR="+temp, noSidecar, wire.NoIndex(os.Getenv("GODEBUG")))
 		var out, said strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &said
 		err := run(cmd)

@@ -17,6 +17,9 @@ import (
 type Options struct {
 	// Java is the one to run on; nil has Find look for one in Env.
 	Java *Java
+	// Temp is where a directory for the kernel's own temporary files is made; "" stands for
+	// where such files belong.
+	Temp string
 	// Env is the environment of cells; nil stands for this process's.
 	Env []string
 	// Cache is a directory that only this user writes to: the jars lie there, and the

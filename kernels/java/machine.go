@@ -127,7 +127,7 @@ func (m *machine) jars(o *Options) (dir, jar string, err error) {
 			return dir, jar, nil
 		}
 	}
-	if m.private, err = os.MkdirTemp("", "cellard-java-"); err != nil {
+	if m.private, err = os.MkdirTemp(o.Temp, "cellard-java-"); err != nil {
 		return "", "", fmt.Errorf("java: %w", err)
 	}
 	if jar, err = writeJars(m.private); err != nil {

@@ -48,7 +48,8 @@ func (m *modules) run(ctx context.Context, args ...string) (string, error) {
 	cmd.Dir = m.dir
 	cmd.Env = append(os.Environ(), "GOROOT="+m.goroot, "GOFLAGS=-mod=mod -trimpath", "GOTOOLCHAIN=local", "GOWORK=off",
 		"GO111MODULE=on", "CGO_ENABLED=1", "GOCACHE="+m.cache,
-		"GO_TELEMETRY_CHILD=2", // no process in the background, see the kernel's noSidecar
+		"GOTMPDIR="+filepath.Dir(m.dir), // what a go command that is killed leaves goes with the session
+		"GO_TELEMETRY_CHILD=2",          // no process in the background, see the kernel's noSidecar
 		wire.NoIndex(os.Getenv("GODEBUG")))
 	out, said := &limited{max: 16 << 20}, &limited{max: maxToolOutput}
 	cmd.Stdout, cmd.Stderr = out, said
