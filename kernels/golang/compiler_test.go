@@ -21,7 +21,7 @@ import (
 // take for its own: first called where none runs.
 var standard = sync.OnceValue(func() types.Importer {
 	f := &few{gc: importer.Default(), packages: make(map[string]*types.Package)}
-	for _, path := range []string{"fmt", "errors", "strings", "os", "time", "sync", "sort", "unsafe", "math"} {
+	for _, path := range []string{"fmt", "errors", "strings", "os", "time", "sync", "sort", "unsafe", "math", "runtime"} {
 		p, err := f.gc.Import(path)
 		if err != nil {
 			panic(err)

@@ -393,5 +393,6 @@ var replaced = map[string]string{
 	"fmt.Fprint": "Fprint", "fmt.Fprintf": "Fprintf", "fmt.Fprintln": "Fprintln",
 	"fmt.Sprint": "Sprint", "fmt.Sprintf": "Sprintf", "fmt.Sprintln": "Sprintln",
 	"fmt.Scan": "Scan", "fmt.Scanf": "Scanf", "fmt.Scanln": "Scanln",
+	"runtime.Caller": "Caller", "runtime.Callers": "Callers",
 	"os.Exit": "Exit", "log.Fatal": "Fatal", "log.Fatalf": "Fatalf", "log.Fatalln": "Fatalln",
 }

@@ -28,6 +28,7 @@ func (c *Cell) Run(stop <-chan struct{}, grace time.Duration) Outcome {
 	run, done := live.Run, live.Done
 	live.Run, live.Done = nil, nil
 	stdin.Stdin.Forget()
+	reopenStandard()
 	finished := make(chan Outcome, 1)
 	started, begin := make(chan struct{}), make(chan struct{})
 	go c.run(run, started, begin, finished)

@@ -16,7 +16,8 @@ import (
 // asks it for a line of input.
 func Setup(send func(Event), ask func(*Cell) (string, error)) {
 	live.It = cellHost{send}
-	log.SetOutput(stream{"stderr", os.Stderr, send})
+	keepStandard()
+	log.SetOutput(logged{send})
 	timer.Adopt = adopted
 	stdin.Ask = func() (string, error) {
 		c := ofGoroutine()

@@ -18,6 +18,8 @@ type Host interface {
 	Room(n int, size int)
 	Exit(code int)
 	Fatal(message string)
+	Caller(skip int) (pc uintptr, file string, line int, ok bool)
+	Callers(skip int, pcs []uintptr) int
 
 	Show(values []any, kind Kind)
 	Display(values []any)
@@ -139,6 +141,9 @@ func Display(values ...any) { It.Display(values) }
 // The twins of functions of the standard library know the cell that calls them.
 
 func Exit(code int) { It.Exit(code) }
+
+func Caller(skip int) (pc uintptr, file string, line int, ok bool) { return It.Caller(skip) }
+func Callers(skip int, pcs []uintptr) int                          { return It.Callers(skip, pcs) }
 
 func Fatal(a ...any)                 { It.Fatal(It.Sprint(a)) }
 func Fatalf(format string, a ...any) { It.Fatal(It.Sprintf(format, a)) }

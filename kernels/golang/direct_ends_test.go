@@ -1,0 +1,109 @@
+package golang_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cellard/cellard/kernels/golang/compiler"
+)
+
+// place is a place in a cell.
+var place = regexp.MustCompile(`In\[\d+\]:\d+`)
+
+// TestDirectEnds has every way in which a cell can end otherwise than by its last
+// statement, of cells that are evaluated: each ends as the compiler's does, and leaves
+// what that leaves.
+func TestDirectEnds(t *testing.T) {
+	const first = `import ("errors"; "fmt"; "os"; "runtime"; "sync"; "time"; "strings")
+type loud struct{ n int }
+func (l loud) String() string { panic(fmt.Sprint("loud ", l.n)) }
+type slow struct{}
+func (slow) String() string { for { } }
+type stubborn struct{}
+func (stubborn) Error() string { for { func() { defer func() { recover() }(); select {} }() } }
+func exit(code int) int { defer func() { n = 99 }(); os.Exit(code); return code }
+func goexit() int { defer func() { n++ }(); runtime.Goexit(); return 1 }
+func deep(i int) int { return deep(i+1) + 1 }
+func spin() int { mu.Lock(); defer mu.Unlock(); for { n = 5 } }
+func wait() int { <-never; return 1 }
+func swallow() int { for { func() { defer func() { recover() }(); for {} }() } }
+func recovers() any { return recover() }
+func panics(v any) int { panic(v) }
+func again() int { defer func() { panic(fmt.Sprint("again ", recover())) }(); panic("first") }
+func nilpanic() int { var p *loud; return p.n }
+func behind() int { done := make(chan bool); go func() { panics("behind") ; done <- true }(); <-done; return 1 }
+func long() (string, int) { time.Sleep(300 * time.Millisecond); return "long", n }
+func later() { go func() { time.Sleep(50 * time.Millisecond); panics("later") }() }
+func writer() { go func() { for i := 0; i < 300; i++ { n = i; list = append(list, i); time.Sleep(time.Millisecond) } }() }
+func large(i int) string { return strings.Repeat("x", i) }
+func goexitBehind() int { done := make(chan bool); go func() { defer close(done); runtime.Goexit() }(); <-done; return 7 }
+n, zero := 0, 0
+var mu, held sync.Mutex
+held.Lock()
+var wg sync.WaitGroup
+wg.Add(1)
+var once sync.Once
+never := make(chan int)
+full := make(chan int)
+var list []int
+ld := loud{3}
+var sl slow
+var err error
+bad := errors.New("bad")
+free := func() bool { ok := mu.TryLock(); if ok { mu.Unlock() }; return ok }
+`
+	packages := standard()
+	s, w := start(t), start(t)
+	r := compiler.NewRewriter(packages, "go1.22")
+	_, number, err := r.Rewrite("In[1]", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Commit(number, 1000)
+	s.is(first, "", "")
+	w.is(first, "", "")
+	deadline := errors.New("the deadline")
+	for _, list := range []struct {
+		within time.Duration // of those that don't end by themselves
+		codes  []string
+	}{
+		{bound, []string{
+			"exit(3)", "exit(0)", "1 + exit(4)", "n = exit(5)", "goexit()", "fmt.Println(goexit())", "deep(1)", "recovers()", "panics(bad)", "panics(nil)", "panics(n)", "panics(ld)", "again()", "nilpanic()", "n = panics(\"set\")", "behind()", "goexitBehind()",
+			"fmt.Println(ld)", "fmt.Sprint(ld, 1)", "ld", "display(ld)", "ld.String()", "held.TryLock()", "len(large(3000000))", "large(1 << 20)", "fmt.Println(len(large(1 << 24)))", "once.Do(later)", "long()",
+		}},
+		{2 * time.Second, []string{"spin()", "fmt.Println(spin())", "held.Lock()", "wg.Wait()", "n = <-never", "fmt.Println(n, <-never)", "sl", "fmt.Sprint(sl)", "swallow()", "n += wait()"}},
+	} {
+		for _, code := range list.codes {
+			if p, err := r.Direct("In[1]", code); err != nil || p == nil {
+				t.Errorf("%s is left to the compiler: %v", code, err)
+			}
+			end := func(s *session, code string) string {
+				ctx, cancel := context.WithTimeoutCause(t.Context(), list.within, deadline)
+				defer cancel()
+				r := s.runCell(ctx, code, nil)
+				end := r.text() + "|" + r.Stream("stdout") + "|" + r.Stream("stderr")
+				if r.err != nil {
+					end += "|" + r.err.Name + "|" + r.err.Value + "|" + strings.Join(r.err.Traceback, "|")
+				}
+				if r.stop != nil {
+					end += "|" + r.stop.Error()
+				}
+				end, _, _ = strings.Cut(place.ReplaceAllString(end, "In"), "In  deep")
+				return end
+			}
+			// A declaration leaves it to the compiler.
+			want := make(chan string)
+			go func() { want <- end(w, "type forced int\n"+code) }()
+			if got, want := end(s, code), <-want; got != want {
+				t.Errorf("%s\n  direct   %.600q\n  compiled %.600q", code, got, want)
+			}
+			s.is("n", "", w.run("n").text())
+			s.is("free()", "", "true")
+			w.is("free()", "", "true")
+		}
+	}
+}
