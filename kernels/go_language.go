@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -42,7 +43,26 @@ func (c *Catalogue) goRunner(o Options) runner {
 			if dir := os.Getenv(golang.CacheVariable); dir != "" {
 				launch.Env = append(slices.Clip(launch.Env), golang.CacheVariable+"="+dir)
 			}
-			return &found{launch: launch, path: tool.Program, version: golang.Version}, nil
+			f := &found{launch: launch, path: tool.Program, version: golang.Version}
+			if !o.goPrepared(tool) {
+				f.first = "its first start builds what cells need, for minutes"
+				f.prepare = "cellard languages install go does that beforehand, as root for every user"
+			}
+			return f, nil
 		},
 	}
+}
+
+// goPrepared tells whether what Go cells need has been built for those that run them.
+func (o Options) goPrepared(tool *golang.Toolchain) bool {
+	uid := os.Geteuid()
+	if o.Credential != nil {
+		uid = int(o.Credential.Uid)
+	}
+	return golang.Prepared(tool, func(name string) string {
+		if dir := os.Getenv(name); name == golang.CacheVariable && dir != "" {
+			return dir // as the launch has it
+		}
+		return environ.Get(o.Env, name)
+	}, uid)
 }

@@ -38,6 +38,9 @@ type found struct {
 	launch  *Launch
 	path    string // of the interpreter
 	version string // of the kernel
+	// first is what the first start has to do, of which prepare tells how it is done
+	// beforehand; "" for nothing.
+	first, prepare string
 }
 
 // makeRunners are the languages that the agent brings a kernel for.
@@ -91,6 +94,7 @@ func (r *runner) status(ctx context.Context) api.Language {
 	language.State = api.LanguageReady
 	language.Kernel.Version = f.version
 	language.Path = f.path
+	language.Message, language.Hint = f.first, f.prepare
 	return language
 }
 

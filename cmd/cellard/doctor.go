@@ -68,7 +68,11 @@ func doctor(args []string) int {
 		if l.State != api.LanguageReady {
 			detail = l.Message
 		}
-		finding(string(l.State), l.Name, plain(strings.TrimSpace(detail+"  "+l.Path)), plain(l.Hint))
+		detail = strings.TrimSpace(detail + "  " + l.Path)
+		if l.State == api.LanguageReady && l.Message != "" {
+			detail += ": " + l.Message
+		}
+		finding(string(l.State), l.Name, plain(detail), plain(l.Hint))
 	}
 	_ = w.Flush()
 	if err != nil {

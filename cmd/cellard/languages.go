@@ -53,6 +53,9 @@ func listLanguages(ctx context.Context, c *kernels.Catalogue, w io.Writer) int {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range c.Languages(ctx) {
 		about := l.Path
+		if l.Message != "" {
+			about += ": " + l.Message + "; " + l.Hint
+		}
 		if l.State != api.LanguageReady {
 			about = l.Hint
 			if l.State == api.LanguageMissing {

@@ -64,13 +64,27 @@ func openWorkspace(t *Toolchain, env func(string) string) (*workspace, error) {
 	return nil, nil
 }
 
+// Prepared tells whether what cells need is built, so that a kernel starts at once: for a
+// user with an environment. Nothing is made.
+func Prepared(t *Toolchain, env func(string) string, uid int) bool {
+	for _, base := range append(caches(env, uid), SharedCache) {
+		w := &workspace{dir: filepath.Join(base, key(t))}
+		if w.usableBy(uid) {
+			return true
+		}
+	}
+	return false
+}
+
 // usable tells whether a workspace is whole, and nobody else's.
-func (w *workspace) usable() bool {
+func (w *workspace) usable() bool { return w.usableBy(os.Geteuid()) }
+
+func (w *workspace) usableBy(uid int) bool {
 	info, err := os.Stat(w.dir)
 	if err != nil || info.Mode().Perm()&0o022 != 0 {
 		return false
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != uid {
 		return false
 	}
 	for _, file := range []string{w.front(), w.worker(), w.importcfg(), w.linker()} {
@@ -81,9 +95,8 @@ func (w *workspace) usable() bool {
 	return true
 }
 
-// ownCache is the user's own directory. It is made.
-func ownCache(env func(string) string) (string, error) {
-	var tried []string
+// caches are the directories that may be a user's own, the first that can be made is.
+func caches(env func(string) string, uid int) (tried []string) {
 	if dir := env(CacheVariable); filepath.IsAbs(dir) {
 		tried = append(tried, dir)
 	}
@@ -93,8 +106,16 @@ func ownCache(env func(string) string) (string, error) {
 	if dir := env("HOME"); filepath.IsAbs(dir) && dir != "/" {
 		tried = append(tried, filepath.Join(dir, ".cache", "cellard", "go"))
 	}
-	tried = append(tried, filepath.Join(os.TempDir(), "cellard-go-"+strconv.Itoa(os.Geteuid())))
-	for _, dir := range tried {
+	temp := env("TMPDIR")
+	if temp == "" {
+		temp = os.TempDir()
+	}
+	return append(tried, filepath.Join(temp, "cellard-go-"+strconv.Itoa(uid)))
+}
+
+// ownCache is the user's own directory. It is made.
+func ownCache(env func(string) string) (string, error) {
+	for _, dir := range caches(env, os.Geteuid()) {
 		if os.MkdirAll(dir, 0o700) != nil {
 			continue
 		}

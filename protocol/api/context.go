@@ -119,7 +119,8 @@ type Language struct {
 	Kernel KernelInfo    `json:"kernel"`
 	// Path is what runs it: an interpreter, or a kernelspec's directory.
 	Path string `json:"path,omitempty"`
-	// Message says what is missing, and Hint what to do.
+	// Message says what is missing, and Hint what to do; of a language that is ready, what
+	// its first start has to do, and how that is done beforehand.
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 }
