@@ -107,3 +107,25 @@ free := func() bool { ok := mu.TryLock(); if ok { mu.Unlock() }; return ok }
 		}
 	}
 }
+
+// TestDirectShadowed has names of the language's and of packages that mean something else
+// in cells that are evaluated.
+func TestDirectShadowed(t *testing.T) {
+	s := start(t)
+	s.is("import (\"fmt\"; \"strings\")\ntype printer struct{ n int }\nfunc (p *printer) Println(a ...any) int { p.n += len(a); return p.n }\nfunc (p printer) Sprint(a int) int { return a * 2 }\nx := 3", "", "")
+	for _, code := range []string{
+		"len := func(s string) int { return 99 }", "true, nil, iota, cap := false, 5, 6, 4", "display := func(n int) int { return n * 10 }", "float64 := func(a ...any) any { return a[0] }",
+		"string := func(n int) int { return n + 1 }", "fmt := &printer{}\nint := map[any]any{1: 2}\nstrings := []any{1, \"b\"}\nrun, init2, QRun := 1, 2, 3",
+	} {
+		s.is(code, "", "")
+	}
+	for _, c := range []struct{ code, text string }{
+		{"len(\"a\")", "99"}, {"cap", "4"}, {"cap + nil", "9"}, {"true", "false"}, {"true == false", "true"}, {"!true", "true"}, {"nil == 5", "true"}, {"iota + nil", "11"}, {"string(3)", "4"}, {"display(3)", "30"},
+		{"fmt.Println(1, 2)", "2"}, {"fmt.Println()", "2"}, {"fmt.Sprint(4)", "8"}, {"fmt.n", "2"}, {"int[1]", "2"}, {"strings[1]", "b"}, {"run + init2 + QRun", "6"}, {"float64(2.5, 1)", "2.5"}, {"cap = 7; cap", "7"}, {"nil++\nnil", "6"}, {"fmt = &printer{}\nfmt.n", "0"}, {"x", "3"},
+	} {
+		s.is(c.code, "", c.text)
+	}
+	s.is("type float64 float32\nfunc half(f float64) float64 { return f / 2 }\nh := half(3)\nh", "", "1.5")
+	s.is("h + 1.0000001", "", "2.5")
+	s.is("float64(x) + h", "", "4.5")
+}

@@ -103,7 +103,8 @@ func (c *checked) analysis() *ast.File {
 			others = append(others, d)
 		}
 	}
-	run := &ast.FuncDecl{Name: ast.NewIdent("run" + old), Type: &ast.FuncType{Params: &ast.FieldList{}},
+	// No name of the user's with an ending (see old) is this one.
+	run := &ast.FuncDecl{Name: ast.NewIdent(old), Type: &ast.FuncType{Params: &ast.FieldList{}},
 		Body: &ast.BlockStmt{List: c.rest, Lbrace: token.Pos(c.fileB.Base()), Rbrace: token.Pos(c.fileB.Base() + c.fileB.Size() - 1)}}
 	file.Decls = append(append(imports, others...), run)
 	return file
