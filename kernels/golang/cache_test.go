@@ -61,6 +61,40 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
+// TestBuildGone has that a cell says what to do where what was built for cells was
+// removed under its kernel.
+func TestBuildGone(t *testing.T) {
+	built, own := os.Getenv(golang.CacheVariable), t.TempDir()
+	workspaces, _ := filepath.Glob(filepath.Join(built, "go1*", "importcfg"))
+	for _, cfg := range workspaces {
+		dir := filepath.Join(own, filepath.Base(filepath.Dir(cfg)))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"front", "worker", "linker.json", "std"} {
+			if err := os.Symlink(filepath.Join(filepath.Dir(cfg), name), filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := os.ReadFile(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "importcfg"), bytes.ReplaceAll(b, []byte(built), []byte(own)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(golang.CacheVariable, own)
+	s := start(t)
+	s.is("x := 1", "", "")
+	if err := os.RemoveAll(own); err != nil {
+		t.Fatal(err)
+	}
+	s.is("x + 1", "", "2")
+	s.fails("y := 2", "CompileError", "restart the kernel")
+	s.is("x", "", "1")
+}
+
 // TestKilledBuild has that the next build removes what one that was killed has left.
 func TestKilledBuild(t *testing.T) {
 	own := t.TempDir()

@@ -84,6 +84,11 @@ func TestFrontKilled(t *testing.T) {
 		}
 	})
 	s.is("after() + running", "", "53")
+	killFront(t)
+	list, total, err := s.k.Variables(t.Context())
+	if names := fmt.Sprint(list); err != nil || total != len(list) || !strings.Contains(names, "running") || !strings.Contains(names, "late") {
+		t.Errorf("variables: %s %v", names, err)
+	}
 	s.is("x = 42", "", "")
 
 	// While it compiles and while it links: the cell is in error, and nothing of it is there.

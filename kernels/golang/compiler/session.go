@@ -147,6 +147,9 @@ func (s *Session) Compile(ctx context.Context, name, code string, whole bool) (*
 	}
 	if result.Plugin, err = s.build(ctx, m, text); err != nil {
 		var tool *toolError
+		if _, gone := os.Stat(s.archives[RuntimePath]); gone != nil {
+			return nil, fmt.Errorf("what was built for Go cells is gone (%v): restart the kernel, which builds it anew", gone)
+		}
 		if errors.As(err, &tool) {
 			return nil, checked.fromTool(tool)
 		}

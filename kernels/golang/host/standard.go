@@ -44,8 +44,7 @@ func reopenStandard() {
 		var st syscall.Stat_t
 		free := errors.Is(syscall.Fstat(s.fd, &st), syscall.EBADF)
 		was := s.file.Load()
-		_, err := was.Stat()
-		closed := errors.Is(err, os.ErrClosed)
+		closed := isClosed(was)
 		if s.spare < 0 || !free && !closed {
 			continue
 		}
@@ -64,6 +63,13 @@ func reopenStandard() {
 			*s.name = now
 		}
 	}
+}
+
+// isClosed tells a file that Close was called of. What Stat says of one differs between
+// versions of Go.
+func isClosed(f *os.File) bool {
+	conn, err := f.SyscallConn()
+	return err != nil || conn.Control(func(uintptr) {}) != nil
 }
 
 // logged is where the standard logger writes: to stderr.
