@@ -43,8 +43,12 @@ func (k *keeper) tell(sign string, pid int) {
 			return
 		}
 		defer r.Close()
+		files := []*os.File{r, nil, nil}
+		if lock, ok := held.Load(k.dir); ok { // it stays this agent's until the keeper is done with it
+			files = append(files, lock.(*os.File))
+		}
 		k.proc, err = os.StartProcess(k.argv[0], append(k.argv[:len(k.argv):len(k.argv)], k.mark, k.dir, k.groups), &os.ProcAttr{
-			Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: []*os.File{r, nil, nil},
+			Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: files,
 			Sys: &syscall.SysProcAttr{Setsid: true}})
 		if err != nil {
 			w.Close()

@@ -84,7 +84,11 @@ func (m *Manager) startKernel(ctx context.Context, launch *kernels.Launch, cwd s
 	if words != "" {
 		e.Message += ":\n" + words
 	}
-	return nil, &startError{e.WithHint("run %q by hand to see what it lacks", strings.Join(launch.Argv, " ")), how}
+	hint := fmt.Sprintf("run %q by hand to see what it lacks", strings.Join(launch.Argv, " "))
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		hint = fmt.Sprintf("make room on the disk of the runtime directory, which is %s", m.o.RuntimeDir)
+	}
+	return nil, &startError{e.WithHint("%s", hint), how}
 }
 
 // startError is why a kernel did not start: for the host with its last words, for the log
