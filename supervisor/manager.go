@@ -34,7 +34,8 @@ type Manager struct {
 	store     *store.Store
 	spawn     *spawner
 	keeper    *keeper
-	groups    *cgroup.Tree // nil where they can't be had
+	groups    *cgroup.Tree // nil where they can't be had, and then noGroups says why
+	noGroups  error
 	catalogue *kernels.Catalogue
 	installer *install.Installer
 	kernels   atomic.Int64 // started so far
@@ -127,9 +128,7 @@ func NewManager(o Options) (*Manager, error) {
 		m.spawn = newSpawner()
 	}
 	m.keeper = &keeper{argv: o.Keeper, mark: "CELLARD_KERNEL=" + m.instance + "-", dir: o.RuntimeDir}
-	if m.groups, err = cgroup.New(m.instance); err != nil {
-		m.log.Debug("kernels have no control groups of their own: what escapes them by its session, parents and environment is not found", "error", err)
-	} else {
+	if m.groups, m.noGroups = cgroup.New(m.instance); m.groups != nil {
 		m.keeper.groups = m.groups.Dir()
 	}
 	return m, nil
@@ -169,6 +168,10 @@ func (m *Manager) Boundary() (user string, ok bool) {
 
 // CellUID is the uid that cells run as.
 func (m *Manager) CellUID() int { return m.user.uid }
+
+// Groups is nil if each kernel has a control group, and so all that it has started ends with
+// it; else it tells why they can't be had.
+func (m *Manager) Groups() error { return m.noGroups }
 
 // Health tells how many cells run or wait, and for how long none has.
 func (m *Manager) Health() (running int, idle time.Duration) {

@@ -67,6 +67,7 @@ type agentCall struct {
 	ours     bool            // the agent is of this process
 	keep     bool            // files of the agent's stay: their paths were shown
 	boundary string          // who cells run as, where that is another user than the agent
+	noGroups error           // why kernels have no control groups, where they have none
 	stop     func(keep bool) // ends an agent of this process
 }
 
@@ -172,7 +173,7 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agentCall{Client: c, ours: true, boundary: boundary, stop: stop}, nil
+	return &agentCall{Client: c, ours: true, boundary: boundary, noGroups: m.Groups(), stop: stop}, nil
 }
 
 // The exit codes of the commands that run cells: a different one for each status.

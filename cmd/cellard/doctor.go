@@ -57,6 +57,11 @@ func doctor(args []string) int {
 		} else {
 			finding("missing", "boundary", "cells run as the agent's own user, and can read, signal and trace it", "start the agent as root; --user names who cells run as")
 		}
+		if c.noGroups == nil {
+			finding("ready", "groups", "each kernel has a control group: all that it has started ends with it", "")
+		} else {
+			finding("missing", "groups", "what a cell hides can outlive its kernel: "+plain(c.noGroups.Error()), "start the agent as root, where /sys/fs/cgroup (version 2) can be written to")
+		}
 	}
 	all, err := c.Languages(ctx)
 	ready := 0

@@ -105,6 +105,9 @@ func serve(args []string) int {
 	} else {
 		log.Warn("cells run as the agent's own user: they can read, signal and trace it, and call it; start it as root, with --user, for a boundary")
 	}
+	if err := m.Groups(); err != nil {
+		log.Info("kernels have no control groups: what a cell hides can outlive its kernel", "reason", err)
+	}
 	o.Manager, o.Version, o.Logger = m, versionString(), log
 	code := 0
 	listeners, err := listenAll(addresses, files, lo, log)
