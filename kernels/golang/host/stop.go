@@ -52,8 +52,7 @@ func adopted(f func()) func() {
 		return f
 	}
 	return func() {
-		looking.RLock() // see Variables
-		looking.RUnlock()
+		unlooked()
 		c.adopt()
 		defer live.Guard(c)
 		live.Check()

@@ -27,6 +27,12 @@ const (
 // looking keeps the functions of timers from starting while variables are looked at.
 var looking sync.RWMutex
 
+// unlooked returns when no variables are looked at.
+func unlooked() {
+	looking.RLock()
+	defer looking.RUnlock()
+}
+
 // idle is how many goroutines there are between cells; see Idle.
 var idle int
 

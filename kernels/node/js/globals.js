@@ -10,6 +10,7 @@ const { describe } = require('./errors.js');
 const { redefine } = require('./async.js');
 const { result, makeDisplay } = require('./values.js');
 const input = require('./input.js');
+const { light } = require('./variables.js');
 
 const { state } = realm;
 const cwd = process.cwd;
@@ -28,6 +29,9 @@ function install(main, cells) {
     name: (f, name) => Object.defineProperty(f, 'name', { value: name, configurable: true }),
     result(value) {
       if (value !== undefined && !state.current.silent) result(state.current, value);
+    },
+    weigh(value) {
+      cells.light = light(value);
     },
     fail(thrown) {
       if (cells.cell) cells.cell.error = describe(thrown, cells.positions);

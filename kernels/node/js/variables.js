@@ -2,13 +2,25 @@
 // The session's variables. The inspector refuses code of the cells' that has a side effect
 // (a getter without one runs, bounded in time), and what it says of a value is V8's own.
 
+// By themselves: a cell may put others in their place.
+const { isBigIntObject, isMap, isMapIterator, isProxy, isSet, isSetIterator, isTypedArray, isWeakMap, isWeakSet } = require('node:util').types;
+
 const MOST = 1000; // variables
 const TEXT = 120; // code units of a text
 const WAIT = 1000; // milliseconds for all of them
 const SIZED = new Set(['array', 'typedarray', 'map', 'set', 'arraybuffer']);
 const NAME = /^[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*$/u;
-const BIG = '1n << 1024n'; // larger integers have no text
+const BIG = 1n << 1024n; // larger integers have no text
+const BIG_TEXT = '1n << 1024n';
+const ITEMS = 100; // of an array, a map or an object that V8 looks at to describe it
 const { now } = Date;
+const { apply, getOwnPropertyDescriptor, ownKeys } = Reflect;
+const bigint = BigInt.prototype.valueOf;
+const lengthOf = getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), 'length').get;
+const entries = {
+  map: [Map.prototype.entries, new Map().entries().next],
+  set: [Set.prototype.values, new Set().values().next],
+};
 
 // own is an answer of the inspector's by itself: it is an object of the user's realm, whose
 // Object.prototype a cell may have added to.
@@ -22,15 +34,16 @@ function copied(list) {
 }
 
 function make(cells) {
-  const look = (expression) => {
+  const ask = (method, options) => {
     let found;
-    const options = { expression, throwOnSideEffect: true, silent: true, timeout: 500, generatePreview: true, objectGroup: 'variables' };
-    cells.post('Runtime.evaluate', options, (failed, answer) => {
+    cells.post(method, { silent: true, objectGroup: 'variables', ...options }, (failed, answer) => {
       const { exceptionDetails, result } = own(answer);
       if (!failed && !exceptionDetails && result) found = own(result);
     });
     return found;
   };
+  const look = (expression) => ask('Runtime.evaluate', { expression, throwOnSideEffect: true, timeout: 500 });
+  const preview = (objectId) => ask('Runtime.callFunctionOn', { functionDeclaration: 'function() { return this }', objectId, generatePreview: true });
 
   const before = new Set();
 
@@ -71,9 +84,14 @@ function make(cells) {
       return { name, type: 'string', size: length.value, preview: string(name, length.value) };
     }
     // V8 writes the whole of an integer to describe it, which takes the square of its length.
-    if (kind.value === 'bigint' && !look(`-(${BIG}) < ${name} && ${name} < (${BIG})`).value) return { name, type: 'bigint' };
-    const value = look(name);
+    if (kind.value === 'bigint' && !look(`-(${BIG_TEXT}) < ${name} && ${name} < (${BIG_TEXT})`).value) return { name, type: 'bigint' };
+    let value = look(name);
     if (!value) return { name, type: 'unknown' };
+    if (value.type === 'object' && value.objectId && value.subtype !== 'proxy') {
+      cells.light = false;
+      cells.call('weigh', { objectId: value.objectId });
+      if (cells.light) value = preview(value.objectId) || value;
+    }
     const size = SIZED.has(value.subtype) ? Number((/\((\d+)\)$/.exec(value.description) || [])[1]) : NaN;
     return { name, type: typeOf(value), size: Number.isNaN(size) ? null : size, preview: cut(text(value)) };
   }
@@ -85,6 +103,46 @@ function make(cells) {
   }
 
   return { begin, variables };
+}
+
+// light tells whether V8 can describe a value in a moment: it writes the whole of each
+// integer that it meets, and looks into the entries of maps and sets. Nothing of the
+// cells' runs here.
+function light(value) {
+  if (isMapIterator(value) || isSetIterator(value) || isWeakMap(value) || isWeakSet(value)) return false;
+  return properties(value) && (!isMap(value) || each(value, entries.map)) && (!isSet(value) || each(value, entries.set));
+}
+
+const small = (value) => {
+  if (value !== null && typeof value === 'object' && !isProxy(value) && isBigIntObject(value)) value = apply(bigint, value, []);
+  return typeof value !== 'bigint' || (-BIG < value && value < BIG);
+};
+
+function each(value, [begin, next]) {
+  const iterator = apply(begin, value, []);
+  for (let i = 0; i < ITEMS; i++) {
+    const { done, value: entry } = apply(next, iterator, []);
+    if (done) break;
+    const pair = begin === entries.map[0] ? entry : [entry];
+    for (let j = 0; j < pair.length; j++) if (isProxy(pair[j]) || !small(pair[j]) || !properties(pair[j])) return false; // of a proxy V8 shows what is behind it
+  }
+  return true;
+}
+
+// properties looks at those that an object has itself.
+function properties(object) {
+  if (!small(object)) return false;
+  if (object === null || typeof object !== 'object' || isProxy(object)) return true;
+  if (Array.isArray(object)) {
+    for (let i = 0; i < ITEMS && i < object.length; i++) {
+      const item = getOwnPropertyDescriptor(object, i);
+      if (item ? !small(item.value) : object.length > ITEMS) return false;
+    }
+    if (object.length > ITEMS) return true;
+  } else if (isTypedArray(object) && apply(lengthOf, object, []) > ITEMS) return true;
+  const keys = ownKeys(object);
+  for (let i = 0; i < keys.length && i < 2 * ITEMS; i++) if (!small(getOwnPropertyDescriptor(object, keys[i]).value)) return false;
+  return true;
 }
 
 function typeOf(value) {
@@ -111,8 +169,10 @@ function text(value) {
     const entries = copied(preview.entries).map((e) => (e.key ? `${item(own(e.key))} => ` : '') + item(own(e.value)));
     return `{${entries.join(', ')}${more}}`;
   }
+  if (value.subtype === 'arraybuffer') return ''; // what it has is its size
   const list = SIZED.has(value.subtype);
-  const items = copied(preview.properties).map((p) => (list && /^\d+$/.test(p.name) ? '' : `${p.name}: `) + item(p));
+  const shown = copied(preview.properties).filter((p) => value.subtype !== 'typedarray' || /^\d+$/.test(p.name));
+  const items = shown.map((p) => (list && /^\d+$/.test(p.name) ? '' : `${p.name}: `) + item(p));
   return list ? `[${items.join(', ')}${more}]` : `{${items.join(', ')}${more}}`;
 }
 
@@ -124,4 +184,4 @@ const item = (p) => {
 
 const cut = (s) => (s.length <= TEXT ? s : `${s.slice(0, TEXT - 1)}…`);
 
-module.exports = { make };
+module.exports = { make, light };
