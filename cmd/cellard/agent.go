@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,14 +21,11 @@ type agentFlags struct {
 	logLevel   slog.Level
 	logFormat  string
 	logContent bool
-	names      []string // of the flags
 }
 
 func newAgentFlags(fs *flagSet, level slog.Level) *agentFlags {
 	a := &agentFlags{}
 	o := &a.o
-	others := map[string]bool{}
-	fs.VisitAll(func(f *flag.Flag) { others[f.Name] = true })
 	fs.StringVar(&o.Workspace, "workspace", defaultWorkspace(), "`DIR` where contexts start, and where .runtime/ is made (default /workspace where it exists, else the current directory)")
 	fs.Lookup("workspace").DefValue = "" // told in words
 	fs.StringVar(&a.runtimeDir, "runtime-dir", defaultRuntimeDir(), "`DIR` for sockets and connection files; each agent makes its own directory in it")
@@ -56,11 +52,6 @@ func newAgentFlags(fs *flagSet, level slog.Level) *agentFlags {
 	fs.Lookup("log-level").DefValue = strings.ToLower(level.String())
 	fs.StringVar(&a.logFormat, "log-format", "text", "`FORMAT` of the log: text, or json")
 	fs.BoolVar(&a.logContent, "log-content", false, "log what cells, kernels and hosts wrote too, code and output among it: only to look for a fault")
-	fs.VisitAll(func(f *flag.Flag) {
-		if !others[f.Name] {
-			a.names = append(a.names, f.Name)
-		}
-	})
 	return a
 }
 

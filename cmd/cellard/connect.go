@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -37,7 +38,7 @@ func (e usageError) Error() string { return string(e) }
 // is for other commands too.
 func (f *callFlags) check() error {
 	for _, name := range f.fs.given() {
-		if f.agent != "" && f.own != nil && slices.Contains(f.own.names, name) {
+		if f.agent != "" && f.own != nil && f.fs.agent[name] {
 			return usageError(fmt.Sprintf("%s is for an agent of the command's own, not for one that serves already: give it to cellard serve there, or leave --agent out", dashed(name)))
 		}
 		if f.agent == "" && f.own != nil && name == "token-file" {
@@ -52,7 +53,10 @@ func newCallFlags(fs *flagSet, own bool) *callFlags {
 	about := "the one on this machine's default socket"
 	if own {
 		about = "one of its own, which ends with the command"
+		others := map[string]bool{}
+		fs.VisitAll(func(f *flag.Flag) { others[f.Name] = true })
 		f.own = newAgentFlags(fs, slog.LevelWarn)
+		fs.VisitAll(func(f *flag.Flag) { fs.agent[f.Name] = !others[f.Name] })
 	}
 	fs.StringVar(&f.agent, "agent", "", "`URL` of the agent to call: unix:///PATH, vsock://CID:52, firecracker:///PATH/v.sock?port=52 or http://HOST:PORT (default: "+about+")")
 	if fs.Lookup("token-file") == nil {

@@ -16,13 +16,14 @@ import (
 type flagSet struct {
 	*flag.FlagSet
 	environment map[string]bool // those that the environment has set
+	agent       map[string]bool // those of an agent of the command's own
 }
 
 // newFlags makes a command's flag set. The flags are read by parse.
 func newFlags(name string) *flagSet {
 	fs := flag.NewFlagSet(name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // parse says what is wrong, and help is no error
-	return &flagSet{fs, map[string]bool{}}
+	return &flagSet{fs, map[string]bool{}, map[string]bool{}}
 }
 
 // given are the names of the flags that the command's line has set, sorted.
@@ -138,7 +139,19 @@ func variable(name string) string {
 
 func help(w io.Writer, fs *flagSet, about string) {
 	fmt.Fprintf(w, "%s\n\nEvery flag has an environment variable: --start-timeout is %s.\nA TIME is as 90s or 1h30m, a SIZE as 64KiB or 2GiB.\n\nFlags:\n", strings.TrimSpace(about), variable("start-timeout"))
+	fs.describe(w, false)
+	if len(fs.agent) > 0 {
+		fmt.Fprint(w, "\nFlags of the agent that it starts itself, not for --agent:\n")
+		fs.describe(w, true)
+	}
+}
+
+// describe tells of the flags of the command, or of those of an agent of its own.
+func (fs *flagSet) describe(w io.Writer, agent bool) {
 	fs.VisitAll(func(f *flag.Flag) {
+		if fs.agent[f.Name] != agent {
+			return
+		}
 		value, text := flag.UnquoteUsage(f)
 		fmt.Fprintf(w, "  %s\n        %s", strings.TrimSpace(dashed(f.Name)+" "+value), strings.ReplaceAll(text, "\n", "\n        "))
 		if f.DefValue != "" && f.DefValue != "false" {

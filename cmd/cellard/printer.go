@@ -112,6 +112,8 @@ func (p *printer) input(ctx context.Context, id string, ev api.Event) error {
 		answer, err = p.stdin.ReadString('\n')
 	}
 	if err != nil && answer == "" { // an end of file is no answer
+		p.endLine()
+		fmt.Fprintln(p.errOut, "the cell asks for input, and there is no more: it is interrupted")
 		_, err = p.agent.InterruptExecution(ctx, id)
 		return err
 	}
@@ -128,7 +130,12 @@ func (p *printer) ending(command string, x *api.Execution) {
 	if p.tty {
 		p.endLine() // elsewhere the output stays as it is
 	}
-	if x.Error != nil {
+	why := ""
+	if x.Lost != nil {
+		// The rest of its last words was shown as it came.
+		why, _, _ = strings.Cut(": "+x.Lost.Message, "\n")
+	}
+	if x.Error != nil && (x.Lost == nil || x.Error.Value != x.Lost.Message) {
 		if x.Error.Traceback != "" {
 			fmt.Fprintln(p.errOut, strings.TrimRight(x.Error.Traceback, "\n"))
 		} else {
@@ -151,10 +158,6 @@ func (p *printer) ending(command string, x *api.Execution) {
 	}
 	if x.Status == api.StatusOK {
 		return
-	}
-	why := ""
-	if x.Lost != nil {
-		why = ": " + x.Lost.Message
 	}
 	fmt.Fprintf(p.errOut, "cellard %s: the cell ended as %s%s\n", command, x.Status, why)
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -47,6 +48,7 @@ type runFlags struct {
 	call    *callFlags
 	sources []source
 	req     api.RunRequest
+	named   string // the file that req.Language is from
 	json    bool
 	outDir  string
 
@@ -92,8 +94,8 @@ func runCell(args []string) int {
 		var err error
 		s.code, err = readCode(arg)
 		f.sources = append(f.sources, s)
-		if f.req.Language == "" && f.req.Context == "" {
-			f.req.Language = languageOf(arg)
+		if err == nil {
+			err = f.noteFile(arg)
 		}
 		return err
 	})
@@ -122,6 +124,19 @@ func runCell(args []string) int {
 	}
 	f.req.TimeoutMs = milliseconds(timeout)
 	return f.run()
+}
+
+// noteFile takes the language from a file's name, where none was asked for.
+func (f *runFlags) noteFile(file string) error {
+	language := languageOf(file)
+	switch {
+	case language == "" || f.req.Context != "" || f.req.Language != "" && f.named == "":
+	case f.named != "" && language != f.req.Language:
+		return fmt.Errorf("%s is %s and %s is %s: the cells of one command share a context; run each alone, or say --language", f.named, f.req.Language, file, language)
+	default:
+		f.req.Language, f.named = language, file
+	}
+	return nil
 }
 
 // envVar is the flag --env.
@@ -184,7 +199,8 @@ func (f *runFlags) runIn(ctx context.Context, c *agentCall, running *current) in
 		}
 		return code
 	}
-	p.ask = stdinTerminal() && !f.json
+	// A cell asks who is there, or what is piped in; cells themselves may come that way.
+	p.ask = !f.json && !slices.ContainsFunc(f.sources, func(s source) bool { return s.name == "-" })
 	for _, s := range f.sources {
 		req := f.req
 		req.Code = s.code
