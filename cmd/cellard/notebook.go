@@ -68,6 +68,9 @@ func (f *runFlags) runNotebook(ctx context.Context, p *printer, running *current
 func outputFile(file string) (string, error) {
 	fi, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
+		if dir := filepath.Dir(file); !isDir(dir) {
+			return "", fmt.Errorf("-o: there is no directory %s; make it first", dir)
+		}
 		return file, nil
 	}
 	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {

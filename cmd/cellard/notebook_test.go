@@ -295,6 +295,9 @@ func TestNotebookOutput(t *testing.T) {
 			t.Errorf("%s: code %d, %s", name, code, stderr)
 		}
 	}
+	if code, _, stderr := output(t, nil, "run", "--agent", "unix://"+at("nobody"), at("in.ipynb"), "-o", at("none/out")); code != exitUsage || !strings.Contains(stderr, "no directory "+at("none")+"; make it") {
+		t.Errorf("no directory: code %d, %s", code, stderr)
+	}
 	env := []string{"CELLARD_WORKSPACE=" + fixture.Dir(t, 0o777), "CELLARD_RUNTIME_DIR=" + fixture.Dir(t, 0o711), "TMPDIR=" + fixture.Dir(t, 0o755)}
 	if code, _, stderr := output(t, env, "run", at("in.ipynb"), "-o", at("link")); code != 0 {
 		t.Errorf("through a link: code %d, %s", code, stderr)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -14,8 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/peterh/liner"
+	"sync"
 
 	"github.com/cellard/cellard/internal/drawing"
 	"github.com/cellard/cellard/mime"
@@ -35,11 +33,11 @@ type printer struct {
 	saved    int
 	tty      bool // stdout is a terminal
 	line     bool // stdout is in the midst of a line
-	stdin    *bufio.Reader
+	answers  answers
 }
 
 func newPrinter(c *agentCall, outDir string) *printer {
-	p := &printer{agent: c, out: os.Stdout, errOut: os.Stderr, outDir: outDir, stdin: bufio.NewReader(os.Stdin)}
+	p := &printer{agent: c, out: os.Stdout, errOut: os.Stderr, outDir: outDir}
 	if p.tty = isTerminal(os.Stdout); p.tty {
 		p.graphics = terminalGraphics(os.Getenv)
 	}
@@ -57,6 +55,11 @@ func (p *printer) run(ctx context.Context, req api.RunRequest, running *current)
 	}
 	running.set(s.ID())
 	defer running.set("")
+	// A question is answered beside the events: a cell that is interrupted asks no more.
+	asking, answered := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	defer answered()
 	for ev, err := range s.Events() {
 		if err != nil {
 			if ctx.Err() != nil {
@@ -72,14 +75,24 @@ func (p *printer) run(ctx context.Context, req api.RunRequest, running *current)
 		if p.quiet {
 			continue
 		}
-		if err := p.event(ctx, s.ID(), ev); err != nil {
+		if ev.K == api.KindInput {
+			wait.Wait() // its last question was answered
+			p.line = false
+			wait.Add(1)
+			go func() {
+				defer wait.Done()
+				p.input(asking, s.ID(), ev)
+			}()
+			continue
+		}
+		if err := p.event(ctx, ev); err != nil {
 			return nil, err
 		}
 	}
 	return s.Wait()
 }
 
-func (p *printer) event(ctx context.Context, id string, ev api.Event) error {
+func (p *printer) event(ctx context.Context, ev api.Event) error {
 	switch ev.K {
 	case api.KindStdout:
 		if ev.Text != "" {
@@ -94,35 +107,32 @@ func (p *printer) event(ctx context.Context, id string, ev api.Event) error {
 		fmt.Fprintf(p.errOut, "[%d events were lost: the cell put out too much at once]\n", ev.Missed)
 	case api.KindResult, api.KindUpdate:
 		return p.result(ctx, ev)
-	case api.KindInput:
-		return p.input(ctx, id, ev)
 	}
 	return nil
 }
 
-// input answers a cell that asks. Its prompt was in stdout already.
-func (p *printer) input(ctx context.Context, id string, ev api.Event) error {
+// input answers a cell that asks. Its prompt was in stdout already. What can't be answered
+// is interrupted.
+func (p *printer) input(ctx context.Context, id string, ev api.Event) {
 	var answer string
 	var err error
 	if ev.Password {
-		l := liner.NewLiner()
-		answer, err = l.PasswordPrompt("")
-		l.Close()
+		answer, err = p.answers.secret(ctx)
 	} else {
-		answer, err = p.stdin.ReadString('\n')
+		answer, err = p.answers.line(ctx)
 	}
-	if err != nil && answer == "" { // an end of file is no answer
-		p.endLine()
-		fmt.Fprintln(p.errOut, "the cell asks for input, and there is no more: it is interrupted")
-		_, err = p.agent.InterruptExecution(ctx, id)
-		return err
+	if err == nil {
+		err = p.agent.Input(ctx, id, answer)
 	}
-	p.line = false
-	err = p.agent.Input(ctx, id, strings.TrimRight(answer, "\r\n"))
-	if errors.Is(err, &api.Error{Code: api.CodeConflict}) {
-		return nil // it was over before the answer came
+	switch {
+	case err == nil, ctx.Err() != nil, errors.Is(err, &api.Error{Code: api.CodeConflict}): // it was over before the answer came
+		return
+	case err == io.EOF:
+		fmt.Fprintln(p.errOut, "\nthe cell asks for input, and there is no more: it is interrupted")
+	default:
+		fmt.Fprintf(p.errOut, "\nthe cell is interrupted, for it got no answer: %s\n", shown(err.Error()))
 	}
-	return err
+	_, _ = p.agent.InterruptExecution(ctx, id)
 }
 
 // ending says how a cell ended that was not ok.

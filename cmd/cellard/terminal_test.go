@@ -145,6 +145,49 @@ func TestRunIsLeft(t *testing.T) {
 	}
 }
 
+// A question in a terminal: an answer that is not shown, and a Ctrl-C or an end of file in
+// place of one, which the next question doesn't get.
+func TestQuestionsInTerminal(t *testing.T) {
+	x := startTerminal(t, terminalEnv(t), "run", "-c", "import getpass\nlen(getpass.getpass('word? '))", "-c", "'still ' + input('name? ')")
+	x.logged(`word\? `)
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if m, err := unix.IoctlGetTermios(int(x.master.Fd()), unix.TCGETS); err != nil || time.Now().After(end) {
+			t.Fatalf("it still shows what is typed: %v", err)
+		} else if m.Lflag&unix.ECHO == 0 {
+			break
+		}
+	}
+	x.typed("secret\r")
+	x.logged(`6\r\nname\? `)
+	x.typed("Ada\r")
+	x.logged(`'still Ada'`)
+	if code := x.end(); code != 0 || strings.Contains(x.log.String(), "secret") {
+		t.Errorf("code %d, %q", code, x.log)
+	}
+	for _, typed := range []string{"\x03", "\x04"} {
+		x := startTerminal(t, terminalEnv(t), "run", "-c", "input('name? ')")
+		x.logged(`name\? `)
+		x.typed(typed)
+		if code := x.end(); code != exitInterrupted {
+			t.Errorf("%q: code %d", typed, code)
+		}
+	}
+	x = startTerminal(t, terminalEnv(t), "repl")
+	x.logged(`\[1\]> `)
+	x.typed("input('name? ')\r")
+	x.logged(`\nname\? `)
+	x.typed("\x03")
+	x.logged(`KeyboardInterrupt`)
+	x.logged(`\[2\]> `)
+	x.typed("'still ' + 'here'\r")
+	x.logged(`'still here'`)
+	x.logged(`\[3\]> `)
+	x.typed("\x04")
+	if code := x.end(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+}
+
 // A signal that ends programs ends these at once, whatever runs, with its own exit code.
 func TestTerminated(t *testing.T) {
 	for name, c := range map[string]struct {
