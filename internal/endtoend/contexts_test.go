@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cellard/cellard/internal/fixture"
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -192,6 +194,60 @@ func TestVariables(t *testing.T) {
 			if a.get("GET", c+"/variables", nil, &list); list.Total != 0 || list.Generation != 2 {
 				t.Error(show(list))
 			}
+		})
+	}
+}
+
+// A host need not know which language it asks: each tells its variables, between cells and
+// without a trace.
+func TestVariablesOfEachLanguage(t *testing.T) {
+	if err := gocache.Setup(); err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, config{})
+	for _, l := range []struct{ name, cell, want, look, seen, long string }{
+		{"python", "n = 42; text = 'a b'; many = [1, 2, 3]", `many list 3 [] [1, 2, 3]; n int - [] 42; text str 3 [] 'a b'`, "n", "42", "while True: pass"},
+		{"bash", "declare -i n=42; text='a b'; many=(1 2 3)", `many array 3 [] 1 2 3; n integer - [] 42; text string 3 [] a b`, "echo $n", "42\n", "while :; do :; done"},
+		{"javascript", "let n = 42; const text = 'a b'; var many = [1, 2, 3]", `many Array 3 [] [1, 2, 3]; n number - [] 42; text string 3 [] "a b"`, "n", "42", "while (true);"},
+		{"typescript", "let n: number = 42; const text: string = 'a b'; var many: number[] = [1, 2, 3]", `many Array 3 [] [1, 2, 3]; n number - [] 42; text string 3 [] "a b"`, "n", "42", "while (true);"},
+		{"java", `int n = 42; String text = "a b"; List<Integer> many = List.of(1, 2, 3);`, `many List<Integer> 3 [] [1, 2, 3]; n int - [] 42; text String 3 [] "a b"`, "n", "42", "while (true);"},
+		{"r", "n <- 42L; text <- 'a b'; many <- data.frame(a = 1:3, b = 4:6)", `many data.frame - [3 2] a, b; n integer 1 [] 42; text character 1 [] "a b"`, "n", "[1] 42", "repeat {}"},
+		{"go", `n := 42; text := "a b"; many := []int{1, 2, 3}`, `many []int 3 [] [1 2 3]; n int - [] 42; text string 3 [] "a b"`, "n", "42", "for {}"},
+	} {
+		t.Run(l.name, func(t *testing.T) {
+			path := "/v1/interpreter/contexts/" + l.name
+			a.get("POST", "/v1/interpreter/contexts", object{"id": l.name, "language": l.name}, new(api.Context))
+			var list api.VariableList
+			if a.get("GET", path+"/variables", nil, &list); list.Total != 0 || len(list.Data) != 0 || list.Generation != 1 {
+				t.Errorf("before the first cell: %s", show(list))
+			}
+			a.cell(l.name, l.cell)
+			for range 2 {
+				a.get("GET", path+"/variables", nil, &list)
+				var got []string
+				for _, v := range list.Data {
+					size := "-"
+					if v.Size != nil {
+						size = fmt.Sprint(*v.Size)
+					}
+					got = append(got, fmt.Sprint(v.Name, " ", v.Type, " ", size, " ", v.Shape, " ", v.Preview))
+				}
+				if got := strings.Join(got, "; "); got != l.want || list.Total != 3 {
+					t.Errorf("of %d, got %s\nwant %s", list.Total, got, l.want)
+				}
+			}
+			if got := a.cell(l.name, l.look); got != l.seen {
+				t.Errorf("after: %q", got)
+			}
+			var c api.Context
+			if a.get("GET", path, nil, &c); c.ExecutionCount != 2 {
+				t.Errorf("the questions count as cells: %s", show(c))
+			}
+			x := a.run(object{"context": l.name, "code": l.long, "waitMs": 1})
+			a.refused(503, api.CodeUnavailable, "GET", path+"/variables", nil)
+			a.get("POST", "/v1/executions/"+x.ID+":interrupt", nil, &struct{}{})
+			a.over(x.ID)
+			a.get("DELETE", path, nil, &struct{}{})
 		})
 	}
 }

@@ -45,6 +45,7 @@ func (k *Kernel) Execute(ctx context.Context, c *kernel.Cell) error {
 	if err != nil {
 		return fmt.Errorf("bash: the pipes of a cell: %w", err)
 	}
+	k.words.add(c.Code)
 	born := procfs.Now()
 	stdin, closeStdin, err := k.openStdin(ctx, r)
 	if err != nil {

@@ -40,6 +40,8 @@ type Kernel struct {
 	shell   *shell
 	version string
 	initial []string // names of the variables that the shell began with
+	words   words    // of cells
+	listing time.Duration
 
 	displays sync.WaitGroup
 
@@ -73,7 +75,7 @@ func New(o Options) *Kernel {
 	if o.FileBytes <= 0 {
 		o.FileBytes = output.FileLimit()
 	}
-	return &Kernel{o: o, cells: map[int]*running{}}
+	return &Kernel{o: o, cells: map[int]*running{}, listing: listWithin}
 }
 
 // Info starts the shell.

@@ -40,24 +40,49 @@ func namesIn(out string) (names []string) {
 
 var _ kernel.Lister = (*Kernel)(nil)
 
-// Variables tells those that were not there when the shell began: the environment is not
-// the cells'. Each is expanded to a part of it alone. A name reference is not followed:
-// the subscript of what it names may be a command.
-func (k *Kernel) Variables(ctx context.Context) ([]api.Variable, int, error) {
-	out, err := k.askForked(ctx, tellNames)
+// listWithin is how long the shell may take to list the names of its variables: for some ten
+// thousands of them it takes longer.
+const listWithin = 4 * time.Second
+
+// names are those of the cells' variables, and how many there are in all. Where the shell
+// takes too long it is asked which of the cells' words are some: then one more stands for
+// the others.
+func (k *Kernel) names(ctx context.Context) ([]string, int, error) {
+	bounded, cancel := context.WithTimeout(ctx, k.listing)
+	defer cancel()
+	out, err := k.askForked(bounded, tellNames)
+	more := 0
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		var script strings.Builder
+		for _, word := range k.words.order {
+			fmt.Fprintf(&script, `[[ ! -R %[1]s && ! -v %[1]s && ! ${%[1]s@a} ]] || \builtin echo %[1]s; `, word)
+		}
+		more = 1
+		out, err = k.askForked(ctx, script.String()+`\builtin :`)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
 	names := slices.DeleteFunc(namesIn(out), func(name string) bool { return slices.Contains(k.initial, name) })
-	total := len(names)
-	names = names[:min(total, api.MaxVariables)]
+	return names, len(names) + more, nil
+}
+
+// Variables tells those that were not there when the shell began: the environment is not
+// the cells'. Each is expanded to a part of it alone. A name reference is not followed:
+// the subscript of what it names may be a command.
+func (k *Kernel) Variables(ctx context.Context) ([]api.Variable, int, error) {
+	names, total, err := k.names(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	names = names[:min(len(names), api.MaxVariables)]
 	// Each is a record: its name, kind, number of elements and characters, and its text.
 	var script strings.Builder
 	for _, n := range names {
 		fmt.Fprintf(&script, `if [[ -R %[1]s ]]; then \builtin printf '%%s\0' %[1]s n 0 0 ''; else \builtin printf '%%s\0' %[1]s "${%[1]s@a}" "${#%[1]s[@]}" "${#%[1]s}"; `+
 			`if [[ ${%[1]s@a} == *[aA]* ]]; then \builtin printf ' %%.60s' "${%[1]s[@]:0:10}"; else \builtin printf %%s "${%[1]s:0:60}"; fi; \builtin printf '\0'; fi; `, n)
 	}
-	out, err = k.askForked(ctx, script.String())
+	out, err := k.askForked(ctx, script.String())
 	if err != nil {
 		return nil, 0, err
 	}

@@ -66,6 +66,33 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// Where the shell takes too long to list the names, those that stand in cells are told.
+func TestVariablesThatAreVeryMany(t *testing.T) {
+	s := start(t)
+	s.ok(`for i in {1..30000}; do printf -v v$i %s $i; done; unset i; text=ab list=(1 2) none=(); declare -A map=([k]=v); declare -n follows=text; declare -i num=7; export PATH`, "")
+	s.ok(`v17=x; gone=1; unset gone; f() { local inner=1; }; f; evil='$(touch /tmp/x)'`, "")
+	s.k.listing = time.Millisecond
+	for range 3 {
+		list, total := s.variables()
+		var got []string
+		for _, v := range list {
+			got = append(got, v.Name+" "+v.Type+" "+v.Preview)
+		}
+		want := []string{"evil string $(touch /tmp/x)", "follows reference ", "list array 1 2", "map associative array v", "none array ", "num integer 7", "text string ab", "v17 string x"}
+		if !slices.Equal(got, want) || total != len(want)+1 {
+			t.Errorf("of %d, got %q, want %q", total, got, want)
+		}
+	}
+	s.ok(`echo $text ${#list[@]} $v29999`, "ab 2 29999\n")
+	var w words
+	for i := range maxWords {
+		w.add(fmt.Sprintf("a%d=1 9x _%d", i, i))
+	}
+	if len(w.order) != maxWords || len(w.has) != maxWords || w.order[maxWords-1] != fmt.Sprintf("_%d", maxWords-1) || w.has["a0"] {
+		t.Errorf("%d words, the last %v", len(w.order), w.order[maxWords-3:])
+	}
+}
+
 // Bash lists very many names slowly, and takes no signal meanwhile: the list ends at the
 // interrupt, and the shell stays as it is.
 func TestVariablesInterrupted(t *testing.T) {
