@@ -67,7 +67,7 @@ func Claim(base, pattern string, makeDir func() (string, error)) (dir string, er
 	if dir, err = makeDir(); err != nil {
 		return "", err
 	}
-	lock := lockDir(dir)
+	lock := environ.LockDir(dir)
 	if lock == nil {
 		return dir, nil // its file system knows no locks: nor can others be told from those that were left
 	}
@@ -77,30 +77,12 @@ func Claim(base, pattern string, makeDir func() (string, error)) (dir string, er
 		if other == dir {
 			continue
 		}
-		if lock := lockDir(other); lock != nil {
+		if lock := environ.LockDir(other); lock != nil {
 			removeTemps(other)
 			lock.Close()
 		}
 	}
 	return dir, nil
-}
-
-// lockDir locks a directory of this user's as long as it stays open; nil where that
-// can't be done, as where another process has locked it.
-func lockDir(dir string) *os.File {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil
-	}
-	info, err := f.Stat()
-	if err == nil {
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Geteuid() &&
-			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			return f
-		}
-	}
-	f.Close()
-	return nil
 }
 
 // removeTemps removes all that links in a runtime directory name, and that directory.

@@ -1,6 +1,9 @@
 package environ
 
-import "os"
+import (
+	"os"
+	"syscall"
+)
 
 // TakeTemp is the directory that the agent has made for a kernel's own temporary files,
 // and removes after it; "" where there is none. What the kernel starts has TMPDIR as it
@@ -18,4 +21,22 @@ func TakeTemp() string {
 		os.Setenv("TMPDIR", was)
 	}
 	return own
+}
+
+// LockDir locks a directory of this user's as long as what it returns stays open; nil
+// where it can't, as where another process has locked it.
+func LockDir(dir string) *os.File {
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil
+	}
+	info, err := f.Stat()
+	if err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) == os.Geteuid() &&
+			syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			return f
+		}
+	}
+	f.Close()
+	return nil
 }

@@ -29,6 +29,7 @@ type Kernel struct {
 	toolchain *Toolchain
 	reaper    *output.Reaper
 	dir       string          // of the session's files
+	held      *os.File        // the directory, locked
 	ctx       context.Context // of the preparations
 	cancel    context.CancelFunc
 	preparing sync.WaitGroup
@@ -50,12 +51,12 @@ var _ kernel.Language = (*Kernel)(nil)
 // toolchain needs once is built when no Warm has: cells wait for it. The session's files
 // are in a directory below temp, "" for where temporary files belong.
 func New(t *Toolchain, temp string) (*Kernel, error) {
-	dir, err := os.MkdirTemp(temp, "cellard-go-")
+	dir, held, err := sessionDir(temp)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, ctx: ctx, cancel: cancel}
+	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, held: held, ctx: ctx, cancel: cancel}
 	k.last = k.begin()
 	return k, nil
 }
@@ -138,7 +139,9 @@ func (k *Kernel) Close() error {
 		k.worker.close()
 	}
 	k.reaper.Close()
-	return os.RemoveAll(k.dir)
+	err := os.RemoveAll(k.dir)
+	k.held.Close()
+	return err
 }
 
 // WaitVariable, in the kernel's environment, has it answer only once what cells need is

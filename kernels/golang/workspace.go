@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -199,8 +200,12 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string, run fun
 		}
 		return out.String(), nil
 	}
-	exports := []string{"list", "-buildmode=plugin", "-export", "-deps",
-		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "std", "./live/..."}
+	std, err := again(ctx, command, "list", "std")
+	if err != nil {
+		return err
+	}
+	exports := append([]string{"list", "-buildmode=plugin", "-export", "-deps",
+		"-f", "{{if .Export}}{{.ImportPath}}={{.Export}}{{end}}", "./live/..."}, importable(std)...)
 	list, err := again(ctx, command, exports...)
 	if err != nil && ctx.Err() == nil {
 		// What is kept of earlier builds may be damaged: it is the cells' user's own. It isn't
@@ -235,6 +240,14 @@ func (w *workspace) fill(ctx context.Context, t *Toolchain, temp string, run fun
 		return err
 	}
 	return os.WriteFile(filepath.Join(temp, "linker.json"), b, 0o644)
+}
+
+// importable are those of the standard library's packages, one a line, that a cell can
+// import: of the others only what these need is worth its time and its room.
+func importable(std string) []string {
+	return slices.DeleteFunc(strings.Fields(std), func(path string) bool {
+		return slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "internal" || part == "vendor" })
+	})
 }
 
 // again runs a command once more as long as a signal ends it or a child of its: an
