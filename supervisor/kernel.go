@@ -199,7 +199,7 @@ func (k *kernel) connection() (ci jupyter.ConnectionInfo, release func(), err er
 
 // dial connects the channels as soon as the kernel has bound them all.
 func (k *kernel) dial(ctx context.Context, ci jupyter.ConnectionInfo, m *Manager) (*jupyter.Client, error) {
-	wait := 2 * time.Millisecond
+	wait := time.Millisecond // the quickest of them take some
 	for {
 		if k.bound(ci) {
 			c, err := jupyter.Dial(ctx, ci, jupyter.ClientOptions{Spill: m.store.Temp, MaxMessage: m.o.MaxMessage})
@@ -212,7 +212,7 @@ func (k *kernel) dial(ctx context.Context, ci jupyter.ConnectionInfo, m *Manager
 		}
 		select {
 		case <-time.After(wait):
-			wait = min(wait+wait/4, 20*time.Millisecond)
+			wait = min(wait+wait/8, 20*time.Millisecond)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -121,15 +121,12 @@ func (k *Kernel) start() error {
 		return fmt.Errorf("%s doesn't begin: it must be able to open the kernel's pipes under /proc: %w", path, err)
 	}
 	first.closeEnds()
-	version, err := k.capture(bound, `\builtin printf %s "$BASH_VERSION"`)
+	out, err := k.capture(bound, `\builtin printf '%s\n' "$BASH_VERSION"; `+tellNames)
 	if err != nil {
 		return err
 	}
+	version, names, _ := strings.Cut(out, "\n")
 	k.version = version
-	names, err := k.capture(bound, tellNames)
-	if err != nil {
-		return err
-	}
 	k.initial = namesIn(names)
 	return k.copyShell()
 }
