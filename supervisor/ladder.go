@@ -43,8 +43,8 @@ type rung struct {
 // ladder is what is tried, one after another, before the kill: the interrupt as the
 // kernelspec says, to the kernel and to what this cell started; the nudge; both
 // again, for code that swallowed the first; and, for children that ignore an
-// interrupt and that the kernel waits for, SIGTERM and SIGKILL. The kill itself comes
-// at Options.InterruptGrace.
+// interrupt and that the kernel waits for, SIGTERM and SIGKILL; the other end of a FIFO
+// that it waits for. The kill itself comes at Options.InterruptGrace.
 var ladder = []rung{
 	{0, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b) }},
 	{200 * time.Millisecond, func(k *kernel, _ procfs.Moment) { k.nudge() }},
@@ -52,8 +52,16 @@ var ladder = []rung{
 	{1500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
 	{2 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
 	{2500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGKILL, b, false) }},
+	{3 * time.Second, func(k *kernel, _ procfs.Moment) { k.releaseFIFO() }},
 	{4 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
 	{7 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
+}
+
+// releaseFIFO is for a kernel that runs cells itself; those of our own look after theirs.
+func (k *kernel) releaseFIFO() {
+	if !k.launch.Own {
+		procfs.ReleaseFIFO(k.Pid())
+	}
 }
 
 // stopCell begins the ladder, unless the cell is on it already.

@@ -315,3 +315,24 @@ func TestRetention(t *testing.T) {
 	}
 	a.refused(404, api.CodeNotFound, "GET", "/v1/executions/"+x.ID+"/events", nil)
 }
+
+// An interpreter that waits for the other end of a FIFO is let go at a deadline.
+func TestDeadlineInFIFO(t *testing.T) {
+	a := start(t, config{})
+	for _, c := range []struct{ language, set, wait, tell string }{
+		{"r", "v <- 7; system('mkfifo r.fifo')", "readLines('r.fifo')", "cat(v)"},
+		{"r", "v <- 7", "f <- file('r.fifo', 'wb')", "cat(v)"},
+		{"python", "import os; v = 7; os.mkfifo('py.fifo')", "open('py.fifo').read()", "print(v, end='')"},
+		{"javascript", "var v = 7; require('node:child_process').execSync('mkfifo js.fifo')", "require('node:fs').readFileSync('js.fifo')", "process.stdout.write(String(v))"},
+	} {
+		a.cell(c.language, c.set)
+		x := a.run(object{"language": c.language, "code": c.wait, "timeoutMs": 300})
+		if x.Status != api.StatusTimeout || x.State != api.StateKept {
+			t.Errorf("%s: %s", c.wait, show(x))
+			continue
+		}
+		if got := a.run(object{"language": c.language, "code": c.tell}).Stdout; got != "7" {
+			t.Errorf("%s: then %q", c.wait, got)
+		}
+	}
+}

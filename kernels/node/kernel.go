@@ -215,7 +215,7 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 	defer ticker.Stop()
 	for asks := 0; ; asks++ {
 		if asks > 3 { // it doesn't end by what its own thread can do
-			releaseFIFO(k.p.cmd.Process.Pid)
+			procfs.ReleaseFIFO(k.p.cmd.Process.Pid)
 		}
 		_ = k.p.cmd.Process.Signal(syscall.SIGCONT) // it may have stopped itself
 		k.p.stops.bytes(binary.LittleEndian.AppendUint32(nil, id))

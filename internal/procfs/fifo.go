@@ -1,4 +1,4 @@
-package node
+package procfs
 
 import (
 	"bytes"
@@ -11,18 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releaseFIFO lets Node's main thread go where a stopped cell has it wait for the other end
-// of a FIFO. Nothing can stop it there, since libuv repeats a call that a signal has cut
-// short. The FIFO is opened for a moment: what waits for the other end goes on, and what
-// then reads comes to the end.
-func releaseFIFO(pid int) {
+// ReleaseFIFO lets the main thread of a process go where it waits for the other end of a
+// FIFO, as one may whose cell was stopped: an interpreter that repeats a call which a
+// signal has cut short can't be stopped there. The FIFO is opened for a moment: what waits
+// for the other end goes on, and what then reads comes to the end.
+func ReleaseFIFO(pid int) {
 	path := waitsForFIFO(pid)
 	if path == "" {
 		return
 	}
-	// This never waits, and changes nothing of what is no FIFO by now.
-	if fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0); err == nil {
-		unix.Close(fd)
+	// What the path names may be another's by now, and there are devices that act as they are
+	// opened. This opens nothing yet.
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return
+	}
+	// This never waits.
+	if end, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0); err == nil {
+		unix.Close(end)
 	}
 }
 
