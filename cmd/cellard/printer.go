@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -23,7 +24,7 @@ import (
 // printer shows what comes of cells.
 type printer struct {
 	agent    *agentCall
-	out      io.Writer
+	out      *written
 	errOut   io.Writer
 	outDir   string
 	graphics graphics
@@ -36,8 +37,22 @@ type printer struct {
 	answers  answers
 }
 
+// written is stdout, with the first error of a write to it.
+type written struct {
+	io.Writer
+	err error
+}
+
+func (o *written) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 func newPrinter(c *agentCall, outDir string) *printer {
-	p := &printer{agent: c, out: os.Stdout, errOut: os.Stderr, outDir: outDir}
+	p := &printer{agent: c, out: &written{Writer: os.Stdout}, errOut: os.Stderr, outDir: outDir}
 	if p.tty = isTerminal(os.Stdout); p.tty {
 		p.graphics = terminalGraphics(os.Getenv)
 	}
@@ -85,7 +100,7 @@ func (p *printer) run(ctx context.Context, req api.RunRequest, running *current)
 			}()
 			continue
 		}
-		if err := p.event(ctx, ev); err != nil {
+		if err := cmp.Or(p.event(ctx, ev), p.out.err); err != nil {
 			return nil, err
 		}
 	}

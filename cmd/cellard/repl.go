@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,7 +31,7 @@ Usage: cellard repl [flags]
   NAME? or ?NAME     what the kernel knows of NAME
   :restart           a new kernel
   :contexts          the agent's contexts
-  :help  :quit`
+  :help  :quit       also exit and quit`
 
 // questionTime bounds a question to the kernel while the user waits to type on.
 const questionTime = 5 * time.Second
@@ -223,7 +224,12 @@ func (r *repl) prompt(s string) string {
 
 func isCommand(line string) bool {
 	line = strings.TrimSpace(line)
-	return strings.HasPrefix(line, ":") || strings.HasPrefix(line, "?") || strings.HasSuffix(line, "?") && !strings.ContainsAny(line, " \"'`")
+	return isExit(line) || strings.HasPrefix(line, ":") || strings.HasPrefix(line, "?") || strings.HasSuffix(line, "?") && !strings.ContainsAny(line, " \"'`")
+}
+
+// isExit tells what people type to leave, in whatever language; the kernel would go on.
+func isExit(line string) bool {
+	return slices.Contains([]string{"exit", "quit", "exit()", "quit()"}, line)
 }
 
 // command does what is no cell. done tells that it was none, quit that it is the end.
@@ -231,6 +237,9 @@ func (r *repl) command(ctx context.Context, code string) (done, quit bool) {
 	line := strings.TrimSpace(code)
 	if !isCommand(line) || strings.Contains(line, "\n") {
 		return false, false
+	}
+	if isExit(line) {
+		return true, true
 	}
 	switch line {
 	case ":quit", ":q", ":exit":
