@@ -51,7 +51,7 @@ func (k *kernel) removeTemp() {
 // held are the runtime directories of this process's agents, locked as long as it lives.
 var held sync.Map
 
-// Claim makes a runtime directory that MakeDir is to make this process's, and removes
+// Claim makes a runtime directory that makeDir makes this process's, and removes
 // those beside it that agents have left which were killed along with their keepers, with
 // their kernels' temporary files. All are named by pattern, as in filepath.Glob.
 func Claim(base, pattern string, makeDir func() (string, error)) (dir string, err error) {
@@ -61,15 +61,20 @@ func Claim(base, pattern string, makeDir func() (string, error)) (dir string, er
 	}
 	defer all.Close()
 	// One is not yet locked while it is made.
-	if err := syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != nil {
-		return "", err
+	for {
+		if err = syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return makeDir() // its file system knows no locks: what lives can't be told from what was left
 	}
 	if dir, err = makeDir(); err != nil {
 		return "", err
 	}
 	lock := environ.LockDir(dir)
 	if lock == nil {
-		return dir, nil // its file system knows no locks: nor can others be told from those that were left
+		return dir, nil
 	}
 	held.Store(dir, lock)
 	others, _ := filepath.Glob(filepath.Join(base, pattern))
