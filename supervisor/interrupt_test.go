@@ -2,10 +2,10 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
-
 	"testing"
 	"time"
 
@@ -110,6 +110,42 @@ func TestInterruptAndChildren(t *testing.T) {
 			t.Fatalf("%s: took a child of an earlier cell with it", script)
 		}
 	}
+}
+
+// What cleans up at SIGTERM is told once: a second one means haste to many.
+func TestStoppedCellTellsOnce(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	script := "(trap '' INT; trap 'echo term' TERM; echo ready; while :; do sleep 0.02; done) &"
+	r := a.queue(lines("sh "+script, "sleep 3600000"))
+	a.shows(r, "ready\n")
+	_, _ = a.InterruptExecution(r.ID())
+	if x := a.end(r); x.Status != api.StatusInterrupted || x.Stdout != "ready\nterm\n" {
+		t.Error(show(x))
+	}
+}
+
+// What forks faster than it can be looked for ends too, where it can be made to stand still.
+func TestStoppedCellForks(t *testing.T) {
+	t.Parallel()
+	a := grouped(t)
+	mark := fmt.Sprintf("chain_%d", time.Now().UnixNano())
+	script := "trap '' INT TERM; f() { [ $1 -gt 10000 ] || f $(($1 + 1)) & }; " + // it ends by itself
+		"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do f 0; done; echo ready; : " + mark
+	r := a.queue(lines("sh "+script, "sleep 3600000"))
+	a.shows(r, "ready\n")
+	_, _ = a.InterruptExecution(r.ID())
+	if x := a.end(r); x.Status != api.StatusInterrupted || x.State != api.StateKept {
+		t.Error(show(x))
+	}
+	for range 20 { // one look can miss what comes and goes
+		for _, p := range procfs.All() {
+			if procfs.Runs(p.PID, mark) {
+				t.Fatalf("%v of the cell lives", p)
+			}
+		}
+	}
+	a.ok(a.cell("print on"))
 }
 
 // Nothing that a stopped cell has started goes on, also where the kernel does not wait for

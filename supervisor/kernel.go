@@ -297,14 +297,15 @@ func (k *kernel) signalFamily(sig syscall.Signal, since procfs.Moment, helpers b
 	}
 }
 
-// startedSince reports whether a process that is no helper and was born since lives.
-func (k *kernel) startedSince(since procfs.Moment) bool {
-	for _, s := range k.family(k.mark) {
-		if !k.helper(s) && since.Before(s) {
-			return true
-		}
-	}
-	return false
+// bornSince are the processes that are no helpers and were born since.
+func (k *kernel) bornSince(since procfs.Moment) []procfs.Stat {
+	return slices.DeleteFunc(k.family(k.mark), func(s procfs.Stat) bool { return k.helper(s) || !since.Before(s) })
+}
+
+// killBorn kills the processes that were born since. What forks all the time is faster than
+// that, unless it stands still.
+func (k *kernel) killBorn(since procfs.Moment) {
+	k.group.Frozen(func() { k.signalFamily(syscall.SIGKILL, since, false) })
 }
 
 // helper reports whether a process is part of the kernel: one that was there when it was

@@ -30,8 +30,10 @@ type stop struct {
 	from time.Time
 	rung int
 
-	through time.Time // when the kernel was through with the cell, if that has left processes
-	sweep   time.Time // when swept looks again
+	through time.Time    // when the kernel was through with the cell, if that has left processes
+	sweep   time.Time    // when swept looks again
+	kills   int          // how often swept has sent SIGKILL
+	told    map[int]bool // processes that have SIGTERM from swept: many take a second one for haste
 }
 
 // rung is a step of the ladder: what is done, and how long after its beginning.
@@ -51,7 +53,7 @@ var ladder = []rung{
 	{time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
 	{1500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
 	{2 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
-	{2500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGKILL, b, false) }},
+	{2500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.killBorn(b) }},
 	{3 * time.Second, func(k *kernel, _ procfs.Moment) { k.releaseFIFO() }},
 	{4 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
 	{7 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
@@ -95,12 +97,13 @@ const (
 	sweepAfter = 200 * time.Millisecond
 	sweepEvery = 10 * time.Millisecond
 	sweepMost  = 3 * sweepAfter
+	sweepKills = 3 // at the least, however slow the machine is
 )
 
 // swept reports whether nothing is left of what a stopped cell has started that could be
 // ended; else it is to be asked again at c.stop.sweep. The kernel is through with the cell.
 func (s *session) swept(c *cell) bool {
-	if s.k.launch.Own || !s.k.startedSince(c.born) {
+	if s.k.launch.Own || len(s.k.bornSince(c.born)) == 0 {
 		return true
 	}
 	now := time.Now()
@@ -108,13 +111,23 @@ func (s *session) swept(c *cell) bool {
 		c.stop.through = now
 	}
 	switch past := now.Sub(c.stop.through); {
-	case past >= sweepMost:
+	case past >= sweepMost && c.stop.kills >= sweepKills:
 		s.about(c.e).Warn("a process that the stopped cell has started does not end", "generation", s.gen)
 		return true
 	case past >= 2*sweepAfter:
-		s.k.signalFamily(syscall.SIGKILL, c.born, false)
+		s.k.killBorn(c.born)
+		c.stop.kills++
 	case past >= sweepAfter:
-		s.k.signalFamily(syscall.SIGTERM, c.born, false)
+		if c.stop.told == nil {
+			c.stop.told = map[int]bool{}
+		}
+		for _, p := range s.k.bornSince(c.born) {
+			if !c.stop.told[p.PID] {
+				c.stop.told[p.PID] = true
+				_ = syscall.Kill(p.PID, syscall.SIGTERM)
+				_ = syscall.Kill(p.PID, syscall.SIGCONT) // one that was stopped takes nothing else
+			}
+		}
 	}
 	c.stop.sweep = now.Add(sweepEvery)
 	return false
