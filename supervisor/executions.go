@@ -225,6 +225,9 @@ func (m *Manager) checkCwd(cwd *string) error {
 	if !fi.IsDir() {
 		return api.Errorf(api.CodeInvalidRequest, "cwd: %s is no directory", *cwd).WithHint("name a directory")
 	}
+	if err := m.user.enter(*cwd); err != nil {
+		return api.Errorf(api.CodeInvalidRequest, "cwd: %v", err).WithHint("name a directory that cells can enter")
+	}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cellard/cellard/execution"
 	"github.com/cellard/cellard/internal/cgroup"
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/internal/metrics"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/kernels/install"
@@ -82,10 +83,25 @@ func NewManager(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.o.Workspace = o.Workspace
-	_, err = os.Stat(o.Workspace)
+	fi, err := os.Stat(o.Workspace)
 	made := errors.Is(err, os.ErrNotExist)
+	if err == nil && !fi.IsDir() {
+		return nil, fmt.Errorf("workspace: %s is no directory; name one by --workspace", o.Workspace)
+	}
+	if m.user, err = findAccount(o.User); err != nil {
+		return nil, err
+	}
 	if err := mkdirs(o.Workspace, 0o755); err != nil {
 		return nil, fmt.Errorf("workspace: %w; name a directory that the agent can write to", err)
+	}
+	if made { // a workspace is the cells' to write to
+		if err := m.user.own(o.Workspace); err != nil {
+			return nil, err
+		}
+	}
+	// Else every program would get the blame, and be installed for nothing.
+	if err := m.user.enter(o.Workspace); err != nil {
+		return nil, fmt.Errorf("workspace: %w; name another directory by --workspace, or by --user who can enter this one", err)
 	}
 	own := o.StateDir
 	if own == "" {
@@ -103,13 +119,8 @@ func NewManager(o Options) (*Manager, error) {
 	if err := mkdirs(o.RuntimeDir, 0o711); err != nil {
 		return nil, err
 	}
-	if m.user, err = findAccount(o.User, filepath.Join(own, "home")); err != nil {
+	if err := m.user.settle(filepath.Join(own, "home")); err != nil {
 		return nil, err
-	}
-	if made { // a workspace is the cells' to write to
-		if err := m.user.own(o.Workspace); err != nil {
-			return nil, err
-		}
 	}
 	if m.store, err = store.Open(filepath.Join(own, "interpreter"), store.Options{Quota: o.Quota, SpoolLimit: o.SpoolLimit}); err != nil {
 		return nil, err
@@ -164,6 +175,13 @@ func (m *Manager) InstanceID() string { return m.instance }
 // Boundary reports whether cells run as another user than the agent, and as whom.
 func (m *Manager) Boundary() (user string, ok bool) {
 	return m.user.name, m.user.boundary()
+}
+
+// Workspace is where contexts start, and whether cells can write to it.
+func (m *Manager) Workspace(ctx context.Context) (dir string, writable bool) {
+	s := environ.Search{Dir: m.o.Workspace, Credential: m.user.credential}
+	_, err := s.Ask(ctx, "/bin/sh", "-c", "test -w .")
+	return m.o.Workspace, err == nil
 }
 
 // CellUID is the uid that cells run as.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/store"
 )
 
@@ -28,7 +29,7 @@ const DefaultUser = "cellard"
 
 // findAccount resolves Options.User. Only root can run kernels as another; with an
 // empty name it does, as DefaultUser or nobody.
-func findAccount(name, spareHome string) (*account, error) {
+func findAccount(name string) (*account, error) {
 	me := os.Getuid()
 	if name == "" && me == 0 {
 		name = DefaultUser
@@ -67,14 +68,30 @@ func findAccount(name, spareHome string) (*account, error) {
 			a.credential.Groups = append(a.credential.Groups, uint32(n))
 		}
 	}
-	// An account without a home (nobody) gets one, or nothing could be installed.
+	return a, nil
+}
+
+// settle gives an account without a home (nobody) one, or nothing could be installed.
+func (a *account) settle(spareHome string) error {
+	if a.credential == nil {
+		return nil
+	}
 	if fi, err := os.Stat(a.home); err != nil || !fi.IsDir() {
 		a.home = spareHome
 		if err := a.makeHome(); err != nil {
-			return nil, fmt.Errorf("user %q: its home: %w", name, err)
+			return fmt.Errorf("user %q: its home: %w", a.name, err)
 		}
 	}
-	return a, nil
+	return nil
+}
+
+// enter tells whether cells can enter dir; the error names them.
+func (a *account) enter(dir string) error {
+	err := environ.Enter(dir, a.credential)
+	if err != nil && a.credential != nil {
+		return fmt.Errorf("%w (%s)", err, a.name)
+	}
+	return err
 }
 
 // boundary reports whether cells run as another user than the agent.

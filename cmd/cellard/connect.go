@@ -73,6 +73,8 @@ type agentCall struct {
 	boundary string          // who cells run as, where that is another user than the agent
 	noGroups error           // why kernels have no control groups, where they have none
 	stop     func(keep bool) // ends an agent of this process
+
+	workspace func(context.Context) (dir string, writable bool) // of an agent of this process
 }
 
 // Close drops the connections, and ends an agent of this process.
@@ -177,7 +179,7 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return &agentCall{Client: c, ours: true, boundary: boundary, noGroups: m.Groups(), stop: stop}, nil
+	return &agentCall{Client: c, ours: true, boundary: boundary, noGroups: m.Groups(), stop: stop, workspace: m.Workspace}, nil
 }
 
 // The exit codes of the commands that run cells: a different one for each status.

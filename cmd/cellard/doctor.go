@@ -16,7 +16,7 @@ import (
 
 const doctorHelp = `
 cellard doctor tells what is ready here, what is missing, and how to mend it: the languages,
-the ways for a host to call, and what cells run as. With --agent it asks that agent. It
+the ways for a host to call, what cells run as, and where. With --agent it asks that agent. It
 exits with 0 if a cell could run in one language at least, else with 1.
 
 Usage: cellard doctor [flags]`
@@ -56,6 +56,14 @@ func doctor(args []string) int {
 			finding("ready", "boundary", "cells run as "+c.boundary, "")
 		} else {
 			finding("missing", "boundary", "cells run as the agent's own user, and can read, signal and trace it", "start the agent as root; --user names who cells run as")
+		}
+		switch dir, writable := c.workspace(ctx); {
+		case writable:
+			finding("ready", "workspace", "cells start in "+dir+", and can write there", "")
+		case c.boundary != "":
+			finding("missing", "workspace", "cells run as "+c.boundary+" and can't write to "+dir+", where they start", "--workspace names another")
+		default:
+			finding("missing", "workspace", "cells can't write to "+dir+", where they start", "--workspace names another")
 		}
 		if c.noGroups == nil {
 			finding("ready", "groups", "each kernel has a control group: all that it has started ends with it", "")

@@ -183,3 +183,28 @@ func TestSystemPythonAsNobody(t *testing.T) {
 		t.Errorf("pip: %s\nimport: %s", show(x), show(y))
 	}
 }
+
+// A workspace that cells can't enter is refused at the agent's start, by its name: no
+// program gets the blame, and nothing is made there. A context's directory likewise.
+func TestCellsCannotEnter(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can run cells as another user")
+	}
+	closed := fixture.Dir(t, 0o700)
+	binary, err := binaries.tested()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(binary, "doctor", "--user", "nobody", "--workspace", closed, "--runtime-dir", fixture.Dir(t, 0o711))
+	out, err := c.CombinedOutput()
+	for _, want := range []string{closed, "nobody", "--workspace", "--user"} {
+		if err == nil || !strings.Contains(string(out), want) {
+			t.Errorf("no %s: %v %s", want, err, out)
+		}
+	}
+	if made, err := os.ReadDir(closed); err != nil || len(made) > 0 || strings.Contains(string(out), "python") {
+		t.Errorf("made there: %v %v\n%s", made, err, out)
+	}
+	a := start(t, config{python: pythons.Newest(t), args: []string{"--user", "nobody"}})
+	a.refused(400, api.CodeInvalidRequest, "POST", "/v1/interpreter/contexts", object{"id": "one", "cwd": closed})
+}

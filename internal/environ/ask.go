@@ -63,7 +63,13 @@ func (s Search) Ask(ctx context.Context, argv ...string) (string, error) {
 		return "", context.Cause(ctx)
 	case bounded.Err() != nil:
 		return "", fmt.Errorf("it did not answer within %s", s.Timeout)
-	case s.Credential != nil && errors.Is(err, os.ErrPermission):
+	}
+	if errors.Is(err, os.ErrPermission) && s.Dir != "" {
+		if err := Enter(s.Dir, s.Credential); err != nil {
+			return "", err
+		}
+	}
+	if s.Credential != nil && errors.Is(err, os.ErrPermission) {
 		return "", fmt.Errorf("uid %d, whom cells run as, may not run it", s.Credential.Uid)
 	}
 	words := strings.TrimSpace(strings.ToValidUTF8(errs.String(), "\uFFFD"))
