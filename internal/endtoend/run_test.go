@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -314,6 +315,31 @@ func TestRetention(t *testing.T) {
 		}
 	}
 	a.refused(404, api.CodeNotFound, "GET", "/v1/executions/"+x.ID+"/events", nil)
+}
+
+// An interrupt that comes when its cell is over is nobody's: the kernel lives, and the next
+// cell is not interrupted by it.
+func TestLateInterrupt(t *testing.T) {
+	a := start(t, config{})
+	for _, c := range []struct{ language, set, wait, tell string }{
+		{"python", "v = 7", "import time; time.sleep(1000)", "print(v, end='')"},
+		{"r", "v <- 7", "Sys.sleep(1000)", "cat(v)"},
+		{"r", "v <- 7", "tryCatch(Sys.sleep(1000), interrupt = function(e) NULL)", "cat(v)"},
+	} {
+		a.cell(c.language, c.set)
+		if x := a.run(object{"language": c.language, "code": c.wait, "timeoutMs": 300}); x.Status != api.StatusTimeout || x.State != api.StateKept {
+			t.Errorf("%s: %s", c.wait, show(x))
+		}
+		for range 3 {
+			if err := syscall.Kill(a.context(c.language).ProcessID, syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if x := a.run(object{"language": c.language, "code": c.tell}); x.Status != api.StatusOK || x.Stdout != "7" {
+			t.Errorf("%s: then %s", c.wait, show(x))
+		}
+	}
 }
 
 // An interpreter that waits for the other end of a FIFO is let go at a deadline.

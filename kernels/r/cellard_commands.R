@@ -41,9 +41,17 @@ through <- function(call) {
     # 130 is a shell's, whose command was interrupted. The agent sends a request for the
     # kernel's info after an interrupt, and at no other time while a cell runs.
     if (!forked() && (identical(as.integer(status), 130L) || nudged())) {
-      invokeRestart("cellard_interrupt")
+      end_interrupted()
     }
     if (result$visible) result$value else invisible(result$value)
+  }
+}
+
+# end_interrupted ends the cell as interrupted. Between cells, where the kernel's own code
+# catches an interrupt that came late, there is none to end.
+end_interrupted <- function() {
+  if (!is.null(findRestart("cellard_interrupt"))) {
+    invokeRestart("cellard_interrupt")
   }
 }
 
@@ -103,7 +111,7 @@ guarded_handler <- function(handler) {
     if (inherits(condition, "interrupt")) {
       session$interrupts <- session$interrupts + 1L
       if (session$interrupts > 1L && !forked()) {
-        invokeRestart("cellard_interrupt")
+        end_interrupted()
       }
     }
     handler(condition)
