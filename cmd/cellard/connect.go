@@ -44,6 +44,9 @@ func (f *callFlags) check() error {
 		if f.agent == "" && f.own != nil && name == "token-file" {
 			return usageError("--token-file is for --agent, which is missing")
 		}
+		if f.agent == "" && f.own != nil && name == "context" {
+			return usageError("--context names a context of an agent that serves, and --agent, which names that, is missing: name it, or leave --context out")
+		}
 	}
 	return nil
 }

@@ -200,8 +200,9 @@ func (p *printer) result(ctx context.Context, ev api.Event) error {
 	p.endLine()
 	shown, told := false, false // by something; by a line of its own
 	types := sortedKeys(ev.Data)
+	only := p.outDir != "" && onlyFile(ev)
 	for _, t := range types {
-		b, ok := fileBytes(t, ev.Data[t])
+		b, ok := fileBytes(t, ev.Data[t], only)
 		if !ok {
 			continue
 		}
@@ -212,7 +213,7 @@ func (p *printer) result(ctx context.Context, ev api.Event) error {
 		shown, told = shown || done, true
 	}
 	for _, t := range sortedKeys(ev.Refs) {
-		if t == "text/html" || t == mime.TableType {
+		if t == "text/html" && !only || t == mime.TableType {
 			continue // the text stands for them
 		}
 		done, err := p.ref(ctx, t, ev.Refs[t])
@@ -237,17 +238,36 @@ func (p *printer) result(ctx context.Context, ev api.Event) error {
 	return nil
 }
 
-// fileBytes decodes what is worth a file: images, PDF, and what is binary.
-func fileBytes(mimeType string, raw json.RawMessage) ([]byte, bool) {
+// onlyFile tells of a bundle that it has one form besides the text, as that of a file has
+// whose path the text is. One of several forms is worth no file of its own.
+func onlyFile(ev api.Event) bool {
+	forms := 0
+	for _, t := range append(sortedKeys(ev.Data), sortedKeys(ev.Refs)...) {
+		if t != "text/plain" {
+			forms++
+		}
+		if t == mime.TableType {
+			return false
+		}
+	}
+	return forms == 1
+}
+
+// fileBytes decodes what is worth a file: images and PDF, and all but text/plain where the
+// bundle stands for a file.
+func fileBytes(mimeType string, raw json.RawMessage, all bool) ([]byte, bool) {
+	if !strings.HasPrefix(mimeType, "image/") && mimeType != "application/pdf" && (!all || mimeType == "text/plain") {
+		return nil, false
+	}
+	if mime.IsJSON(mimeType) {
+		return raw, true
+	}
 	var text string
 	if json.Unmarshal(raw, &text) != nil {
 		return nil, false
 	}
-	if mimeType == "image/svg+xml" {
+	if !mime.IsBinary(mimeType) {
 		return []byte(text), true
-	}
-	if !strings.HasPrefix(mimeType, "image/") && mimeType != "application/pdf" {
-		return nil, false
 	}
 	b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), ""))
 	return b, err == nil
@@ -256,7 +276,7 @@ func fileBytes(mimeType string, raw json.RawMessage) ([]byte, bool) {
 // file saves or shows bytes. It reports whether they stand for the whole bundle.
 func (p *printer) file(mimeType string, b []byte) (bool, error) {
 	if p.outDir != "" {
-		name, err := p.create(mimeType, "")
+		name, err := p.create(mimeType)
 		if err != nil {
 			return false, err
 		}
@@ -297,7 +317,7 @@ func (p *printer) ref(ctx context.Context, mimeType string, ref api.Ref) (bool, 
 		}
 		return p.file(mimeType, b)
 	}
-	name, err := p.create(mimeType, ref.Path)
+	name, err := p.create(mimeType)
 	if err != nil {
 		return false, err
 	}
@@ -313,21 +333,14 @@ func (p *printer) ref(ctx context.Context, mimeType string, ref api.Ref) (bool, 
 	return true, to.Close()
 }
 
-// create names the next file of --out-dir. Of what comes from the guest only a known
-// suffix is taken.
-func (p *printer) create(mimeType, guestPath string) (string, error) {
+// create names the next file of --out-dir. No name that comes from the guest is taken.
+func (p *printer) create(mimeType string) (string, error) {
 	if err := os.MkdirAll(p.outDir, 0o755); err != nil {
 		return "", err
 	}
-	suffix := map[string]string{"image/png": ".png", "image/jpeg": ".jpg", "image/gif": ".gif", "image/webp": ".webp", "image/svg+xml": ".svg",
-		"application/pdf": ".pdf", "text/plain": ".txt", "text/html": ".html", "text/csv": ".csv", "application/json": ".json",
-		"text/markdown": ".md", "text/latex": ".tex"}[mimeType]
-	if ext := filepath.Ext(guestPath); suffix == "" && len(ext) < 12 && strings.Trim(ext, ".abcdefghijklmnopqrstuvwxyz0123456789") == "" {
-		suffix = ext
-	}
 	for {
 		p.saved++
-		name := filepath.Join(p.outDir, strconv.Itoa(p.saved)+suffix)
+		name := filepath.Join(p.outDir, strconv.Itoa(p.saved)+mime.Extension(mimeType))
 		if _, err := os.Lstat(name); errors.Is(err, os.ErrNotExist) {
 			return name, nil
 		}

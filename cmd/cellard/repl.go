@@ -55,8 +55,8 @@ func runRepl(args []string) int {
 	r := &repl{terminal: stdinTerminal()}
 	var outDir string
 	fs.StringVar(&r.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default python)")
-	fs.StringVar(&r.req.Context, "context", "", "`ID` of the context to be in (default: the language's own)")
-	fs.StringVar(&outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
+	fs.StringVar(&r.req.Context, "context", "", "`ID` of the context of --agent to be in (default: the language's own)")
+	fs.StringVar(&outDir, "out-dir", "", "`DIR` to save images and files in that cells show, and what is large")
 	if code, ok := parse(fs, args, replHelp, 0); !ok {
 		return code
 	}

@@ -68,7 +68,7 @@ func runCell(args []string) int {
 		return nil
 	})
 	fs.StringVar(&f.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default: by the file's name, else python)")
-	fs.StringVar(&f.req.Context, "context", "", "`ID` of the context to run in (default: the language's own)")
+	fs.StringVar(&f.req.Context, "context", "", "`ID` of the context of --agent to run in (default: the language's own)")
 	fs.Func("timeout", "`TIME` that a cell may take; 0 for any (default 1m)", func(s string) (err error) {
 		if timeout, err = parseTime(s); err == nil && timeout < 0 {
 			err = errors.New("must not be negative")
@@ -77,7 +77,7 @@ func runCell(args []string) int {
 	})
 	envVar(fs, &f.req.Env, "`NAME=VALUE` for the cells' environment; may be repeated")
 	fs.BoolVar(&f.json, "json", false, "print each Execution as a line of JSON, and nothing else")
-	fs.StringVar(&f.outDir, "out-dir", "", "`DIR` to save images and other files in that cells show")
+	fs.StringVar(&f.outDir, "out-dir", "", "`DIR` to save images and files in that cells show, and what is large")
 	fs.StringVar(&f.notebookOut, "o", "", "`FILE` to write the notebook to that was run; it may be the same")
 	fs.BoolVar(&f.allowErrors, "allow-errors", false, "go on in a notebook after a cell that fails")
 	fs.BoolVar(&f.recordTiming, "record-timing", true, "note in a notebook's cells when they ran, as nbclient does")
