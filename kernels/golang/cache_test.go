@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -61,18 +62,24 @@ func TestDamagedIndex(t *testing.T) {
 	}
 }
 
-// TestBuildGone has that a cell says what to do where what was built for cells was
-// removed under its kernel.
-func TestBuildGone(t *testing.T) {
+// ownBuild makes a directory what was built for cells is in, of files that can be removed
+// or written to, and the cache of the kernels that this test starts.
+func ownBuild(t *testing.T) (own string) {
+	t.Helper()
 	built, own := os.Getenv(golang.CacheVariable), t.TempDir()
 	workspaces, _ := filepath.Glob(filepath.Join(built, "go1*", "importcfg"))
 	for _, cfg := range workspaces {
-		dir := filepath.Join(own, filepath.Base(filepath.Dir(cfg)))
-		if err := os.Mkdir(dir, 0o700); err != nil {
+		from, to := filepath.Dir(cfg), filepath.Join(own, filepath.Base(filepath.Dir(cfg)))
+		if err := os.MkdirAll(filepath.Join(to, "std"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"front", "worker", "linker.json", "std"} {
-			if err := os.Symlink(filepath.Join(filepath.Dir(cfg), name), filepath.Join(dir, name)); err != nil {
+		files, _ := filepath.Glob(filepath.Join(from, "std", "*"))
+		for _, name := range []string{"front", "worker", "linker.json"} {
+			files = append(files, filepath.Join(from, name))
+		}
+		for _, file := range files {
+			rest, _ := filepath.Rel(from, file)
+			if err := os.Symlink(file, filepath.Join(to, rest)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,19 +87,60 @@ func TestBuildGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "importcfg"), bytes.ReplaceAll(b, []byte(built), []byte(own)), 0o600); err != nil {
+		// It may name its directory by another path than this test.
+		b = regexp.MustCompile(`=.*/std/`).ReplaceAllLiteral(b, []byte("="+filepath.Join(to, "std")+"/"))
+		if err := os.WriteFile(filepath.Join(to, "importcfg"), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	t.Setenv(golang.CacheVariable, own)
-	s := start(t)
-	s.is("x := 1", "", "")
-	if err := os.RemoveAll(own); err != nil {
-		t.Fatal(err)
+	return own
+}
+
+// TestBuildGone has that a cell says what to do where what was built for cells, or some of
+// it, was removed under its kernel, whichever step that ends.
+func TestBuildGone(t *testing.T) {
+	for name, removed := range map[string]string{"all": "*", "the linker": "go1*/front", "the archives": "go1*/std/*"} {
+		t.Run(name, func(t *testing.T) {
+			own := ownBuild(t)
+			s := start(t)
+			s.is("x := 1", "", "")
+			files, _ := filepath.Glob(filepath.Join(own, removed))
+			if len(files) == 0 {
+				t.Fatalf("nothing is %s", removed)
+			}
+			for _, file := range files {
+				if err := os.RemoveAll(file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s.is("x + 1", "", "2")
+			const gone = "is gone"
+			s.fails("y := 2", "CompileError", gone)
+			s.fails("import \"text/template\"\nt := template.New(\"\")", "CompileError", gone)
+			s.fails("undefined", "CompileError", "undefined: undefined")
+			s.is("x", "", "1")
+		})
 	}
-	s.is("x + 1", "", "2")
-	s.fails("y := 2", "CompileError", "restart the kernel")
-	s.is("x", "", "1")
+}
+
+// TestBuildLacks has that what lacks a file, which another than cellard has removed, isn't
+// taken for whole: the kernel's start would find it whole, and no cell could be compiled.
+func TestBuildLacks(t *testing.T) {
+	own := ownBuild(t)
+	prepared := func() bool { return golang.Prepared(toolchain(t), os.Getenv, os.Geteuid()) }
+	if !prepared() {
+		t.Fatal("what was built isn't taken for whole")
+	}
+	archives, _ := filepath.Glob(filepath.Join(own, "go1*", "std", "7.a"))
+	for _, file := range archives {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(archives) == 0 || prepared() {
+		t.Errorf("taken for whole without %v", archives)
+	}
 }
 
 // TestKilledBuild has that the next build removes what one that was killed has left.

@@ -85,11 +85,27 @@ func (w *workspace) usableBy(uid int) bool {
 	if err != nil || info.Mode().Perm()&0o022 != 0 {
 		return false
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != 0 && int(st.Uid) != uid {
+	if !ownedBy(info, 0, uid) {
 		return false
 	}
 	for _, file := range []string{w.front(), w.worker(), w.importcfg(), w.linker()} {
 		if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+			return false
+		}
+	}
+	return w.complete()
+}
+
+// complete tells whether each archive is there: what tends directories for temporary files
+// removes single ones that nothing has read for long.
+func (w *workspace) complete() bool {
+	cfg, err := os.ReadFile(w.importcfg())
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(cfg)) {
+		_, file, _ := strings.Cut(strings.TrimSpace(line), "=")
+		if _, err := os.Stat(file); err != nil {
 			return false
 		}
 	}
@@ -120,11 +136,12 @@ func ownCache(env func(string) string) (string, error) {
 		if os.MkdirAll(dir, 0o700) != nil {
 			continue
 		}
-		info, err := os.Stat(dir)
-		if err != nil || info.Mode().Perm()&0o022 != 0 {
+		// A link to it must not be another's: where all may write it could lead anywhere.
+		if link, err := os.Lstat(dir); err != nil || !ownedBy(link, 0, os.Geteuid()) {
 			continue
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o022 != 0 || !ownedBy(info, os.Geteuid()) {
 			continue
 		}
 		if probe, err := os.CreateTemp(dir, ".probe"); err == nil {
@@ -134,6 +151,12 @@ func ownCache(env func(string) string) (string, error) {
 		}
 	}
 	return "", errNoDir
+}
+
+// ownedBy tells whether a file is one of these users'.
+func ownedBy(info os.FileInfo, uids ...int) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && slices.Contains(uids, int(st.Uid))
 }
 
 // build makes a toolchain's workspace below base, unless another process has meanwhile.

@@ -27,6 +27,7 @@ type Session struct {
 	archives archives
 	fset     *token.FileSet
 	modules  modules
+	built    []string // the files that every cell is made with, which were built once
 	*Rewriter
 }
 
@@ -49,6 +50,10 @@ func New(o wire.Options) (*Session, error) {
 		modules:  modules{dir: filepath.Join(o.Dir, "module"), cache: o.Cache, shared: o.Shared, goroot: o.Goroot, language: o.Language},
 	}
 	s.archives.readImportcfg(string(cfg))
+	s.built = []string{o.LinkProgram, o.Importcfg}
+	for _, file := range s.archives {
+		s.built = append(s.built, file)
+	}
 	if s.archives[RuntimePath] == "" {
 		return nil, fmt.Errorf("%s: %s is not in it: remove the directory, so that it is made anew", o.Importcfg, RuntimePath)
 	}
@@ -59,6 +64,17 @@ func New(o wire.Options) (*Session, error) {
 		}
 	}
 	return s, nil
+}
+
+// gone tells of a file that was removed since this session began, of those that were built
+// for all cells: any step may fail for want of one, and each in words of its own.
+func (s *Session) gone() error {
+	for _, file := range s.built {
+		if _, err := os.Stat(file); err != nil {
+			return fmt.Errorf("what was built for Go cells is gone (%w): restart the kernel, which builds it anew", err)
+		}
+	}
+	return nil
 }
 
 // lookup opens a package's archive.
@@ -97,6 +113,9 @@ func (p *packages) Import(path string) (*types.Package, error) {
 	}
 	pkg, err := p.gc.Import(path)
 	if err != nil {
+		if gone := p.s.gone(); gone != nil {
+			err = gone
+		}
 		return nil, fmt.Errorf("%s%s: %w", noPackage, path, err)
 	}
 	return pkg, nil
@@ -146,10 +165,13 @@ func (s *Session) Compile(ctx context.Context, name, code string, whole bool) (*
 		return nil, err
 	}
 	if result.Plugin, err = s.build(ctx, m, text); err != nil {
-		var tool *toolError
-		if _, gone := os.Stat(s.archives[RuntimePath]); gone != nil {
-			return nil, fmt.Errorf("what was built for Go cells is gone (%v): restart the kernel, which builds it anew", gone)
+		if ctx.Err() != nil {
+			return nil, err
 		}
+		if gone := s.gone(); gone != nil {
+			return nil, gone
+		}
+		var tool *toolError
 		if errors.As(err, &tool) {
 			return nil, checked.fromTool(tool)
 		}
