@@ -78,13 +78,15 @@ func (k *Kernel) begin() *preparation {
 	return p
 }
 
-// preparation is the last one. anew: one that has failed is tried again.
-func (k *Kernel) preparation(anew bool) *preparation {
+// preparation is the last one. again, unless it is nil, is told why that has failed, and
+// another begins.
+func (k *Kernel) preparation(again func(failed error)) *preparation {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	select {
 	case <-k.last.ready:
-		if anew && k.last.err != nil && k.ctx.Err() == nil {
+		if again != nil && k.last.err != nil && k.ctx.Err() == nil {
+			again(k.last.err)
 			k.progress = ""
 			k.last = k.begin()
 		}
@@ -145,14 +147,18 @@ func (k *Kernel) Close() error {
 }
 
 // WaitVariable, in the kernel's environment, has it answer only once what cells need is
-// built: for an agent, whose cells' deadlines are not to count that. Other front ends
-// take a kernel that doesn't answer within a minute for dead.
+// built, and end where that fails: for an agent, whose cells' deadlines are not to count
+// that. Other front ends take a kernel that doesn't answer within a minute for dead.
 const WaitVariable = "CELLARD_GO_WAIT"
 
 // Info is the reply to kernel_info_request.
 func (k *Kernel) Info() (jupyter.KernelInfo, error) {
 	if os.Getenv(WaitVariable) != "" {
-		<-k.preparation(false).ready // an error of it is told to the cells
+		p := k.preparation(nil)
+		<-p.ready
+		if p.err != nil {
+			return jupyter.KernelInfo{}, p.err // the start's: no cell is to build anew within its deadline
+		}
 	}
 	return jupyter.KernelInfo{
 		Implementation:        Implementation,
@@ -169,7 +175,11 @@ const patience = 2 * time.Second
 
 // wait waits for the preparation. A cell, which isn't nil, has one that failed tried anew.
 func (k *Kernel) wait(ctx context.Context, c *kernel.Cell) error {
-	p := k.preparation(c != nil)
+	var again func(error)
+	if c != nil {
+		again = func(failed error) { c.Stderr(fmt.Sprintf("%v; trying again …\n", failed)) }
+	}
+	p := k.preparation(again)
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	for {
