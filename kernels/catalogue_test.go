@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/kernels/install"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -237,5 +238,34 @@ func TestNamedInterpreterIsNotInstalled(t *testing.T) {
 		if err := New(o).Installable(t.Context(), "python"); err == nil || !strings.Contains(err.Error(), "not-python: exit status 1") {
 			t.Errorf("what is no Python: %v", err)
 		}
+	}
+}
+
+// Where only a C compiler lacks, the list and a refused install name that, and not the
+// toolchain that is there: the archive's may be too old.
+func TestPartlyThere(t *testing.T) {
+	tool, err := golang.NewFinder(golang.FinderOptions{}).Find(t.Context())
+	if err != nil {
+		t.Fatalf("this test needs Go: %v", err)
+	}
+	root := t.TempDir()
+	bin := filepath.Join(root, "bin")
+	program(t, filepath.Join(bin, "apt-get"), "exit 1")
+	program(t, filepath.Join(bin, "apt-cache"), "for p; do echo \"$p:\"; echo '  Candidate: 1.19'; done")
+	if err := os.Symlink(tool.Program, filepath.Join(bin, "go")); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"HOME=" + root, "PATH=" + bin}
+	installer := install.New(install.Options{Enabled: true, Privileged: true, Env: env, Lock: filepath.Join(root, "lock")})
+	defer installer.Close()
+	c := New(Options{Env: env, Installer: installer})
+	for _, l := range c.Languages(t.Context()) {
+		if l.Name == "go" && (l.State != api.LanguageMissing || !strings.Contains(l.Message, "no C compiler") || !strings.Contains(l.Hint, "gcc libc6-dev") || strings.Contains(l.Hint, "golang-go")) {
+			t.Errorf("%+v", l)
+		}
+	}
+	var refused *api.Error
+	if err := c.Installable(t.Context(), "go"); !errors.As(err, &refused) || !strings.Contains(refused.Message, "no C compiler") || !strings.Contains(refused.Hint, "gcc libc6-dev") {
+		t.Errorf("%v", err)
 	}
 }

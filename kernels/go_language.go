@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -29,10 +30,17 @@ func (c *Catalogue) goRunner(o Options) runner {
 			}
 			return golang.Warm(ctx, tool, say)
 		},
+		partly: func(ctx context.Context) *api.Error {
+			_, err := finder.Find(ctx)
+			if lacks := (*golang.NotFoundError)(nil); errors.As(err, &lacks) && lacks.NoCompiler {
+				return notFound(err, "")
+			}
+			return nil
+		},
 		find: func(ctx context.Context) (*found, error) {
 			tool, err := finder.Find(ctx)
 			if err != nil {
-				return nil, api.Errorf(api.CodeKernelFailed, "%v", err).WithHint("%s", golang.Hint)
+				return nil, notFound(err, "install Go where its kernel looks for it")
 			}
 			launch, err := c.ownLaunch("go", tool.Program)
 			if err != nil {

@@ -22,6 +22,17 @@ func (c *Catalogue) Installable(ctx context.Context, language string) error {
 			WithHint("install a Jupyter kernel for it where Jupyter looks")
 	}
 	_, err := c.install.Check(ctx, language)
+	return r.lacking(ctx, err)
+}
+
+// lacking is why a language can't be installed, or what it lacks where it is there but
+// for a part: what would install all of it says nothing of that.
+func (r *runner) lacking(ctx context.Context, err error) error {
+	if err != nil && r.partly != nil {
+		if lacks := r.partly(ctx); lacks != nil {
+			return lacks
+		}
+	}
 	return err
 }
 
@@ -67,7 +78,7 @@ func (c *Catalogue) installable(ctx context.Context, l api.Language) api.Languag
 		return l
 	}
 	what, err := c.install.Check(ctx, l.Name)
-	if err != nil {
+	if err = r.lacking(ctx, err); err != nil {
 		l.Hint = apiError(err).Hint
 		return l
 	}

@@ -26,6 +26,9 @@ type runner struct {
 	// quicker, and can be kept in an image. It may take minutes, and is done again at
 	// no cost.
 	warm func(ctx context.Context, f *found, say func(string)) error
+	// partly, if not nil, is find's error where what runs the language is there but for a
+	// part, which the error says how to install; else it is nil.
+	partly func(ctx context.Context) *api.Error
 	// named tells that the operator has said which interpreter it is to be. Then none is
 	// installed in its place.
 	named bool

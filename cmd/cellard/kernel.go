@@ -70,8 +70,11 @@ func startJava(interpreter, temp string) (kernel.Language, error) {
 
 func startGo(interpreter, temp string) (kernel.Language, error) {
 	tool, err := golang.NewFinder(golang.FinderOptions{Program: interpreter}).Find(context.Background())
+	if lacks := (*golang.NotFoundError)(nil); errors.As(err, &lacks) {
+		return nil, fmt.Errorf("%w: %s", err, lacks.Hint())
+	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, golang.Hint)
+		return nil, err
 	}
 	return golang.New(tool, temp)
 }

@@ -32,7 +32,7 @@ func Setup() error {
 	}
 	tool, err := golang.NewFinder(golang.FinderOptions{}).Find(context.Background())
 	if err != nil {
-		return fmt.Errorf("the tests of Go cells: %w: %s", err, golang.Hint)
+		return fmt.Errorf("the tests of Go cells, which need Go and gcc: %w", err)
 	}
 	return golang.Warm(context.Background(), tool, func(string) {})
 }

@@ -18,8 +18,8 @@ import (
 // are each iteration's own, and that ranges over numbers.
 const minMinor = 22
 
-// Hint says what to do where there is no toolchain that will do.
-const Hint = "install Go 1.22 or newer (golang-go where the distribution has that, or the official archive unpacked to /usr/local/go), and gcc with the C library's headers (apt-get install gcc libc6-dev)"
+// hint says what to do where there is no toolchain that will do.
+const hint = "install Go 1.22 or newer (golang-go where the distribution has that, or the official archive unpacked to /usr/local/go), and gcc with the C library's headers (apt-get install gcc libc6-dev)"
 
 // Toolchain is a Go toolchain that can build plugins.
 type Toolchain struct {
@@ -34,9 +34,22 @@ type Toolchain struct {
 }
 
 // NotFoundError tells why no toolchain will do.
-type NotFoundError struct{ Reason string }
+type NotFoundError struct {
+	Reason string
+	// NoCompiler: there is a toolchain that will do, and no C compiler, by which cells are
+	// linked.
+	NoCompiler bool
+}
 
 func (e *NotFoundError) Error() string { return e.Reason }
+
+// Hint says what to do about it.
+func (e *NotFoundError) Hint() string {
+	if e.NoCompiler {
+		return "install gcc and the C library's headers (apt-get install gcc libc6-dev)"
+	}
+	return hint
+}
 
 // FinderOptions say where to look. The zero value looks in this process's environment.
 type FinderOptions struct {
@@ -94,9 +107,9 @@ func (f *Finder) look(ctx context.Context) (*Toolchain, string, error) {
 		return nil, "", ctx.Err()
 	}
 	if len(reasons) == 0 {
-		return nil, "", &NotFoundError{"there is no Go toolchain on this machine"}
+		return nil, "", &NotFoundError{Reason: "there is no Go toolchain on this machine"}
 	}
-	return nil, "", &NotFoundError{strings.Join(reasons, "; ")}
+	return nil, "", &NotFoundError{Reason: strings.Join(reasons, "; ")}
 }
 
 // compiler is the C compiler that plugins are linked by.
@@ -111,7 +124,7 @@ func (f *Finder) compiler() (string, error) {
 			return path, nil
 		}
 	}
-	return "", &NotFoundError{"there is a Go toolchain, but no C compiler, by which cells are linked: install gcc and the C library's headers (apt-get install gcc libc6-dev)"}
+	return "", &NotFoundError{Reason: "there is a Go toolchain, but no C compiler, by which cells are linked", NoCompiler: true}
 }
 
 // candidates are the go commands to try.

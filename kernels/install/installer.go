@@ -99,36 +99,39 @@ func (i *Installer) Check(ctx context.Context, language string) (what string, er
 		return "", api.Errorf(api.CodeKernelFailed, "%s is not a language that can be installed", language).
 			WithHint("install it where its kernel looks for it, and a Jupyter kernel for a language that has none here")
 	}
-	way := recipe.Ways[0]
-	what = way.What()
-	if !i.o.Enabled {
-		return what, refuse(language, "installing languages is off", "start the agent with --install-languages, or run: "+what)
-	}
-	if !i.o.Privileged {
-		return what, refuse(language, "the agent isn't root", "as root, run: cellard languages install "+language)
-	}
-	for _, program := range []string{"apt-get", "apt-cache"} {
-		if _, err := environ.LookPath(i.o.Env, program); err != nil {
-			return what, refuse(language, "there is no "+program+" on this machine", "install it by this system's own packages")
-		}
-	}
 	// What is known of the archive may be old, or nothing: only a package that is there
 	// and too old says something for sure.
-	versions, err := i.candidates(ctx, recipe.names())
-	if ctx.Err() != nil {
-		return what, context.Cause(ctx)
+	var missing error
+	for _, program := range []string{"apt-get", "apt-cache"} {
+		if _, err := environ.LookPath(i.o.Env, program); err != nil && missing == nil {
+			missing = refuse(language, "there is no "+program+" on this machine", "install it by this system's own packages")
+		}
 	}
-	if err != nil {
-		return what, refuse(language, err.Error(), "see that apt works: apt-cache policy")
+	var versions map[string]string
+	if missing == nil {
+		var err error
+		if versions, err = i.candidates(ctx, recipe.names()); err != nil {
+			missing = refuse(language, err.Error(), "see that apt works: apt-cache policy")
+		}
+		if ctx.Err() != nil {
+			return recipe.what(), context.Cause(ctx)
+		}
 	}
 	best, err := recipe.choose(versions)
-	if best != nil {
-		return best.What(), nil
+	if what = recipe.what(); best != nil {
+		what = best.What()
 	}
-	if len(versions) > 0 && !recipe.anyUnknown(versions) {
+	switch {
+	case best == nil && len(versions) > 0 && !recipe.anyUnknown(versions):
 		return what, refuse(language, err.Error(), "install a newer one, and put it into the PATH")
+	case !i.o.Enabled && missing == nil:
+		return what, refuse(language, "installing languages is off", "start the agent with --install-languages, or run: "+what)
+	case !i.o.Enabled:
+		return what, refuse(language, "installing languages is off", "install it by this system's own packages")
+	case !i.o.Privileged:
+		return what, refuse(language, "the agent isn't root", "as root, run: cellard languages install "+language)
 	}
-	return what, nil
+	return what, missing
 }
 
 // Installable are the languages that there is a recipe for.

@@ -293,6 +293,26 @@ sleep 1000 & echo $! >"$DIR/pid"; trap '' TERM; while :; do sleep 1; done`)
 	}
 }
 
+// What a hint names is what this system's archive has, as far as that is known.
+func TestCheckNames(t *testing.T) {
+	m := newMachine(t)
+	m.o.Enabled = false
+	check := func(language string) error {
+		_, err := New(m.o).Check(t.Context(), language)
+		return err
+	}
+	fails(t, check("java"), "run: apt-get install openjdk-21-jdk-headless, else apt-get install openjdk-17-jdk-headless")
+	m.archive(t, "openjdk-17-jdk-headless=17.0.15+6-1~deb12u1", "golang-go=2:1.19~1", "gcc=12.2", "libc6-dev=2.36")
+	err := check("java")
+	fails(t, err, "run: apt-get install openjdk-17-jdk-headless")
+	if e := (*api.Error)(nil); errors.As(err, &e) && strings.Contains(e.Hint, "-21-") {
+		t.Errorf("what isn't there: %q", e.Hint)
+	}
+	fails(t, check("go"), "golang-go is 1.19", "install a newer one")
+	m.o.Env = []string{"PATH=" + m.dir + "/none"}
+	fails(t, check("java"), "is off", "this system's own packages")
+}
+
 func TestWheel(t *testing.T) {
 	m := newMachine(t)
 	m.archive(t, "nodejs=18.20.4+dfsg-1~deb12u1", "npm=9.2.0", "python3-pip=23.0.1")

@@ -1,5 +1,7 @@
 package install
 
+import "strings"
+
 // Recipe is how a language is installed.
 type Recipe struct {
 	// Languages are those that the recipe is for: JavaScript and TypeScript share one.
@@ -86,4 +88,14 @@ func (w Way) What() string {
 		text += ", pip install " + w.Wheel.Requirement
 	}
 	return text
+}
+
+// what says what all ways take, where it isn't known which of them this system's archive
+// can go.
+func (r Recipe) what() string {
+	var all []string
+	for _, w := range r.Ways {
+		all = append(all, w.What())
+	}
+	return strings.Join(all, ", else ")
 }

@@ -42,7 +42,7 @@ func (e *NotFoundError) Error() string {
 
 // Hint tells what to do where Find finds none.
 func Hint() string {
-	return fmt.Sprintf("install a JDK, %d or newer (apt-get install openjdk-17-jdk-headless), or name one in JAVA_HOME", MinVersion)
+	return fmt.Sprintf("install a JDK, %d or newer (apt-get install default-jdk-headless), or name one in JAVA_HOME", MinVersion)
 }
 
 // Find looks for a Java in an environment: in JAVA_HOME, then on PATH. It reads what the
