@@ -141,14 +141,17 @@ func makeRuntimeDir(base string) (string, error) {
 
 // owned checks that dir is a directory of ours that no one else can write to: in
 // /tmp another could have made it.
-func owned(dir string) error {
+func owned(dir string) error { return ownedBy(os.Geteuid(), dir) }
+
+// ownedBy is owned for another user.
+func ownedBy(uid int, dir string) error {
 	fi, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
 	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok || !fi.IsDir() || int(st.Uid) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s must be a directory of uid %d that only it can write to", dir, os.Geteuid())
+	if !ok || !fi.IsDir() || int(st.Uid) != uid || fi.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("%s must be a directory of uid %d that only it can write to", dir, uid)
 	}
 	return nil
 }

@@ -9,13 +9,16 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/server"
 	"github.com/cellard/cellard/supervisor"
@@ -168,9 +171,13 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	socket := filepath.Join(f.own.o.RuntimeDir, "run.sock")
 	lo := server.ListenOptions{}
 	boundary := ""
-	if user, ok := m.Boundary(); ok {
-		boundary = user
+	if name, ok := m.Boundary(); ok {
+		boundary = name
 		lo.CellUIDs = []int{m.CellUID()}
+		// The home that the agent makes for an account without one goes with the command.
+		if err := keepGoCache(m.CellUID(), "/var/tmp"); err != nil {
+			return nil, err
+		}
 	}
 	l, err := server.Listen("unix://"+socket, lo)
 	if err != nil {
@@ -183,6 +190,23 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 		return nil, err
 	}
 	return &agentCall{Client: c, ours: true, boundary: boundary, noGroups: m.Groups(), stop: stop, workspace: m.Workspace}, nil
+}
+
+// keepGoCache has what Go cells are built with stay for the next command, in a directory in
+// temp of the account that cells run as, unless that has a home of its own or another
+// directory was named. The kernel makes it: nobody else's is taken, nor what a link leads to.
+func keepGoCache(uid int, temp string) error {
+	if os.Getenv(golang.CacheVariable) != "" {
+		return nil
+	}
+	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && ownedBy(uid, u.HomeDir) == nil {
+		return nil
+	}
+	dir := filepath.Join(temp, "cellard-go-"+strconv.Itoa(uid))
+	if err := ownedBy(uid, dir); err != nil && !errors.Is(err, fs.ErrNotExist) || !isDir(temp) {
+		return nil // another's is in the way
+	}
+	return os.Setenv(golang.CacheVariable, dir)
 }
 
 // The exit codes of the commands that run cells: a different one for each status.
