@@ -175,7 +175,7 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 		boundary = name
 		lo.CellUIDs = []int{m.CellUID()}
 		// The home that the agent makes for an account without one goes with the command.
-		if err := keepGoCache(m.CellUID(), "/var/tmp"); err != nil {
+		if err := keepGoCache(m.CellUID(), golang.KeptIn); err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +202,7 @@ func keepGoCache(uid int, temp string) error {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil && ownedBy(uid, u.HomeDir) == nil {
 		return nil
 	}
-	dir := filepath.Join(temp, "cellard-go-"+strconv.Itoa(uid))
+	dir := golang.KeptCache(temp, uid)
 	if err := ownedBy(uid, dir); err != nil && !errors.Is(err, fs.ErrNotExist) || !isDir(temp) {
 		return nil // another's is in the way
 	}

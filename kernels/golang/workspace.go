@@ -23,8 +23,8 @@ import (
 // SharedCache is where Warm puts what every user's kernels read, when it runs as root.
 const SharedCache = "/var/cache/cellard/go"
 
-// CacheVariable names a directory to look into before all others, and to write to where
-// it is the user's own.
+// CacheVariable names a directory to look into before all others, but for what KeptCache
+// gives, and to write to where it is the user's own.
 const CacheVariable = "CELLARD_GO_CACHE"
 
 // workspace is what has been built for a toolchain: the programs, and the standard
@@ -53,16 +53,31 @@ func openWorkspace(t *Toolchain, env func(string) string) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, base := range []string{own, env(CacheVariable), SharedCache} {
-		if base == "" {
-			continue
-		}
+	for _, base := range bases(own, env(CacheVariable), os.Geteuid()) {
 		w := &workspace{dir: filepath.Join(base, key(t)), own: own}
 		if w.usable() {
 			return w, nil
 		}
 	}
 	return nil, nil
+}
+
+// bases are the directories to look into. What root has prepared no cell can have changed:
+// it comes before what lies in the user's own, unless that was named.
+func bases(own, named string, uid int) []string {
+	if named == "" || named == KeptCache(KeptIn, uid) {
+		return []string{SharedCache, own}
+	}
+	return slices.Compact([]string{named, own, SharedCache})
+}
+
+// KeptIn is where a command that makes a home for the account of cells, and removes it,
+// keeps what was built.
+const KeptIn = "/var/tmp"
+
+// KeptCache is the directory of a user's in KeptIn, or in another place for such files.
+func KeptCache(in string, uid int) string {
+	return filepath.Join(in, "cellard-go-"+strconv.Itoa(uid))
 }
 
 // Prepared tells whether what cells need is built, so that a kernel starts at once: for a
@@ -127,7 +142,7 @@ func caches(env func(string) string, uid int) (tried []string) {
 	if temp == "" {
 		temp = os.TempDir()
 	}
-	return append(tried, filepath.Join(temp, "cellard-go-"+strconv.Itoa(uid)))
+	return append(tried, KeptCache(temp, uid))
 }
 
 // ownCache is the user's own directory. It is made.
