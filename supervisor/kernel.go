@@ -336,7 +336,7 @@ func (k *kernel) close() {
 		k.meter.Close()
 	}
 	k.removeTemp()
-	_ = os.RemoveAll(k.dir)
+	_ = environ.RemoveAll(k.dir)
 }
 
 // lost tells how the kernel ended. Only after Done.

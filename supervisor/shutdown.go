@@ -2,9 +2,10 @@ package supervisor
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
+
+	"github.com/cellard/cellard/internal/environ"
 )
 
 // Shutdown ends all: running cells are interrupted and answered as lost, waiting
@@ -44,7 +45,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 		m.groups.Close()
 	}
 	m.keeper.close()
-	err := os.RemoveAll(m.o.RuntimeDir)
+	err := environ.RemoveAll(m.o.RuntimeDir)
 	if err2 := m.store.Close(); err == nil {
 		err = err2
 	}

@@ -43,7 +43,7 @@ const tempLink = ".tmp"
 // removeTemp removes it, after the kernel's processes.
 func (k *kernel) removeTemp() {
 	if k.temp != "" {
-		_ = os.RemoveAll(k.temp)
+		_ = environ.RemoveAll(k.temp)
 		_ = os.Remove(k.dir + tempLink)
 	}
 }
@@ -95,8 +95,8 @@ func removeTemps(dir string) {
 	links, _ := filepath.Glob(filepath.Join(dir, "*"+tempLink))
 	for _, link := range links {
 		if temp, err := os.Readlink(link); err == nil {
-			_ = os.RemoveAll(temp)
+			_ = environ.RemoveAll(temp)
 		}
 	}
-	_ = os.RemoveAll(dir)
+	_ = environ.RemoveAll(dir)
 }

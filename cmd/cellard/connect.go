@@ -18,6 +18,7 @@ import (
 	"unicode"
 
 	"github.com/cellard/cellard/client"
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/server"
@@ -149,7 +150,7 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 			_ = s.Close()
 		}
 		if !keep { // else for whoever reads the paths
-			_ = os.RemoveAll(state)
+			_ = environ.RemoveAll(state)
 		}
 	}
 	defer func() {

@@ -1,8 +1,10 @@
 package environ
 
 import (
+	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 // TakeTemp is the directory that the agent has made for a kernel's own temporary files,
@@ -39,4 +41,16 @@ func LockDir(dir string) *os.File {
 	}
 	f.Close()
 	return nil
+}
+
+// RemoveAll removes a directory in which processes that are about to end may write for a
+// moment yet: it tries again, for a second at most.
+func RemoveAll(dir string) error {
+	for try := 0; ; try++ {
+		err := os.RemoveAll(dir)
+		if err == nil || try == 100 || !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
+			return err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
