@@ -130,7 +130,11 @@ func metadata(of map[string]any) map[string]any {
 func (nb *Notebook) Save(file string) error {
 	f, err := os.CreateTemp(filepath.Dir(file), ".cellard-*.ipynb")
 	if err != nil {
-		return err
+		var e *os.PathError
+		if errors.As(err, &e) {
+			err = e.Err
+		}
+		return &os.PathError{Op: "write", Path: file, Err: err} // not that of a name nobody has asked for
 	}
 	defer os.Remove(f.Name())
 	mode := os.FileMode(0o644)

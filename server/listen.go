@@ -1,9 +1,11 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"syscall"
 )
 
 // ListenOptions say who may call. The zero value is the strictest.
@@ -44,6 +46,9 @@ func (l *Listener) NeedsToken() bool { return l.token }
 // caller gives it to Serve, which closes it, or closes it.
 func Listen(address string, o ListenOptions) (*Listener, error) {
 	l, err := listen(address, o)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listen on %s: %w; listen on another, or stop what serves there", address, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}

@@ -108,7 +108,7 @@ func clearStale(path string) error {
 	c, err := net.DialTimeout("unix", path, 2*time.Second)
 	if err == nil {
 		c.Close()
-		return fmt.Errorf("%s is in use: another agent answers there", path)
+		return fmt.Errorf("%s is in use: another agent answers there; listen on another, or stop that one", path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return fmt.Errorf("%s is there already, and can't be told to be stale: %w", path, err)

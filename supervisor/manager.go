@@ -122,7 +122,11 @@ func NewManager(o Options) (*Manager, error) {
 	if err := m.user.settle(filepath.Join(own, "home")); err != nil {
 		return nil, err
 	}
-	if m.store, err = store.Open(filepath.Join(own, "interpreter"), store.Options{Quota: o.Quota, SpoolLimit: o.SpoolLimit}); err != nil {
+	m.store, err = store.Open(filepath.Join(own, "interpreter"), store.Options{Quota: o.Quota, SpoolLimit: o.SpoolLimit})
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("%w; is it another user's agent's? name another directory by --workspace", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	installs := o.install

@@ -107,7 +107,7 @@ func (f *callFlags) open(ctx context.Context) (*agentCall, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if f.tokenFile != "" {
 		if token, err = readToken(f.tokenFile, log); err != nil {
-			return nil, err
+			return nil, usageError(err.Error())
 		}
 	}
 	address := f.agent
@@ -126,7 +126,7 @@ func (f *callFlags) open(ctx context.Context) (*agentCall, error) {
 	}
 	c, err := client.New(address, client.Options{Token: token, DialTimeout: 5 * time.Second})
 	if err != nil {
-		return nil, err
+		return nil, usageError("--agent: " + err.Error())
 	}
 	return &agentCall{Client: c}, nil
 }
@@ -166,7 +166,9 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, err = f.own.manager(log); err != nil {
+	if m, err = f.own.manager(log); errors.Is(err, supervisor.ErrUser) {
+		return nil, usageError(err.Error())
+	} else if err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(f.own.o.RuntimeDir, "run.sock")
@@ -262,7 +264,11 @@ func fail(command string, err error) int {
 		}
 	case errors.As(err, &usage):
 		code = exitUsage
-	case errors.As(err, &dial) && dial.Op == "dial" && !errors.Is(err, fs.ErrPermission):
+	case errors.As(err, &dial) && dial.Op == "dial" && errors.Is(err, fs.ErrPermission):
+		hint = "another user's agent serves there; it has to be started with --allow-uid " + strconv.Itoa(os.Getuid()) + ", or call it as its own user"
+	case strings.Contains(message, "HTTP response to HTTPS client"):
+		hint = "an agent speaks plain HTTP: name it as http://HOST:PORT; https:// is for one behind a proxy"
+	case errors.As(err, &dial) && dial.Op == "dial":
 		hint = "no agent serves there; start one (cellard serve), or name another with --agent"
 	}
 	fmt.Fprintf(os.Stderr, "cellard %s: %s\n", command, shown(message))

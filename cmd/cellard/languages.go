@@ -36,7 +36,15 @@ func languages(args []string) int {
 	installer := install.New(install.Options{Enabled: true, Privileged: os.Geteuid() == 0})
 	defer installer.Close()
 	catalogue := kernels.New(kernels.Options{Python: *python, Installer: installer})
-	switch names := fs.Args(); {
+	names := fs.Args()
+	if len(names) > 1 && names[0] == "install" {
+		switch names[1] { // flags after it, of which there is but this
+		case "-h", "-help", "--help":
+			help(os.Stdout, fs, aboutLanguages)
+			return 0
+		}
+	}
+	switch {
 	case len(names) == 0:
 		return listLanguages(ctx, catalogue, os.Stdout)
 	case names[0] == "install" && len(names) > 1:

@@ -40,6 +40,9 @@ func dispatch(args []string) int {
 	}
 	switch args[0] {
 	case "-h", "-help", "--help", "help":
+		if len(args) > 1 && args[0] == "help" {
+			return dispatch([]string{args[1], "--help"})
+		}
 		usage(os.Stdout)
 		return 0
 	case "-version", "--version":

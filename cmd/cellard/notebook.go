@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cellard/cellard/notebook"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -71,7 +73,7 @@ func outputFile(file string) (string, error) {
 		if dir := filepath.Dir(file); !isDir(dir) {
 			return "", fmt.Errorf("-o: there is no directory %s; make it first", dir)
 		}
-		return file, nil
+		return file, mayReplace(file)
 	}
 	if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
 		link := file
@@ -86,7 +88,15 @@ func outputFile(file string) (string, error) {
 	if !fi.Mode().IsRegular() {
 		return "", fmt.Errorf("-o %s is %s, which the notebook would replace; name a file, a new one or one to overwrite", file, kindOf(fi.Mode()))
 	}
-	return file, nil
+	return file, mayReplace(file)
+}
+
+// mayReplace tells whether file's directory takes a new one.
+func mayReplace(file string) error {
+	if err := unix.Access(filepath.Dir(file), unix.W_OK); err != nil {
+		return fmt.Errorf("-o %s: its directory can't be written to: %w; name a file in another", file, err)
+	}
+	return nil
 }
 
 // kindOf is what a file is that is no regular one.

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -53,7 +54,8 @@ func TestScripts(t *testing.T) {
 				ts.Defer(func() { ts.Check(a.Stop()) })
 				file := filepath.Join(a.Dir, "token")
 				ts.Check(os.WriteFile(file, []byte(a.Token), 0o600))
-				for k, v := range map[string]string{"UNIX": a.Unix, "TCP": a.TCP, "FIRECRACKER": a.Firecracker, "TOKEN": a.Token, "TOKENFILE": file} {
+				for k, v := range map[string]string{"UNIX": a.Unix, "TCP": a.TCP, "FIRECRACKER": a.Firecracker, "TOKEN": a.Token, "TOKENFILE": file,
+					"LISTEN": strings.Replace(a.TCP, "http:", "tcp:", 1), "HTTPS": strings.Replace(a.TCP, "http:", "https:", 1)} {
 					ts.Setenv(k, v)
 				}
 			},
