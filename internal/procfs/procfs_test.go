@@ -49,6 +49,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add(own)
 	f.Add([]byte("42 (a) R 1 1 (b) S 7 42 43 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 12345 1000 200"))
 	f.Add([]byte("1 () S"))
+	f.Add([]byte(") \xb0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0")) // a state is a letter
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, ok := parseStat(42, b)
 		if !ok {
