@@ -66,22 +66,33 @@ func TestTemporaryFilesGoWithTheKernel(t *testing.T) {
 			_ = a.c.Process.Kill()
 			<-a.ended
 			gone("the agent was killed")
+			keepers := func() (pids []int) {
+				files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+				for _, file := range files {
+					line, _ := os.ReadFile(file)
+					if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))); pid > 1 && strings.Contains(string(line), a.runtime+"/agent-") && strings.Contains(string(line), "keeper") {
+						pids = append(pids, pid)
+					}
+				}
+				return pids
+			}
+			a.eventually("the keeper has ended", func() error {
+				if pids := keepers(); len(pids) > 0 {
+					return fmt.Errorf("%v", pids)
+				}
+				return nil
+			})
 			// The keeper may be killed as well: then the next agent cleans up.
 			b := start(t, config{env: []string{"TMPDIR=" + place}, runtime: a.runtime})
 			b.cell(kernel.language, kernel.told)
-			keepers, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-			killed := 0
-			for _, file := range keepers {
-				line, _ := os.ReadFile(file)
-				if pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(file))); pid > 1 && strings.Contains(string(line), a.runtime+"/agent-") && strings.Contains(string(line), "keeper") {
-					killed++
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
+			killed := keepers()
+			for _, pid := range killed {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			_ = b.c.Process.Kill()
 			<-b.ended
-			if killed != 1 || len(all()) != 1 {
-				t.Fatalf("keepers: %d, directories: %q", killed, all())
+			if len(killed) != 1 || len(all()) != 1 {
+				t.Fatalf("keepers: %v, directories: %q", killed, all())
 			}
 			c := start(t, config{env: []string{"TMPDIR=" + place}, runtime: a.runtime})
 			if dirs, _ := filepath.Glob(filepath.Join(a.runtime, "agent-*")); len(all()) > 0 || len(dirs) != 1 {

@@ -26,6 +26,7 @@ func (s *server) onControl(peer []byte, frames []*zmtp.Frame) {
 		s.reply(r, "interrupt_reply", map[string]string{"status": jupyter.StatusOK})
 	case "shutdown_request":
 		s.shutdown(r)
+		defer s.stop(ErrShutdown) // once the idle below is sent
 	case "history_request":
 		s.reply(r, "history_reply", map[string]any{"status": jupyter.StatusOK, "history": []any{}})
 	case "comm_info_request":
@@ -34,7 +35,7 @@ func (s *server) onControl(peer []byte, frames []*zmtp.Frame) {
 	s.status(&r.Header, jupyter.StateIdle, true)
 }
 
-// shutdown answers a shutdown_request and has the kernel end.
+// shutdown answers a shutdown_request. Who calls it has the kernel end.
 func (s *server) shutdown(r request) {
 	var c jupyter.ShutdownRequest
 	_ = r.Content.Decode(&c, smallContent) // what can't be read is no restart
@@ -45,5 +46,4 @@ func (s *server) shutdown(r request) {
 	s.reply(r, "shutdown_reply", reply)
 	// On iopub too, for the other clients (the spec's "Kernel shutdown").
 	s.publish(&r.Header, "shutdown_reply", reply, true)
-	s.stop(ErrShutdown)
 }

@@ -93,6 +93,7 @@ func (s *server) answer(ctx context.Context, r request) error {
 		s.reply(r, "kernel_info_reply", s.kernelInfo())
 	case "shutdown_request":
 		s.shutdown(r)
+		s.stop(ErrShutdown) // the loop sends its idle before it ends
 	}
 	return nil // comm_* and what we don't know: busy and idle are the answer
 }
