@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/cellard/cellard/internal/environ"
 )
@@ -51,6 +52,9 @@ func (k *kernel) removeTemp() {
 // held are the runtime directories of this process's agents, locked as long as it lives.
 var held sync.Map
 
+// claimWithin is how long Claim waits for another agent that does the same.
+const claimWithin = 2 * time.Second
+
 // Claim makes a runtime directory that makeDir makes this process's, and removes
 // those beside it that agents have left which were killed along with their keepers, with
 // their kernels' temporary files. All are named by pattern, as in filepath.Glob.
@@ -60,14 +64,15 @@ func Claim(base, pattern string, makeDir func() (string, error)) (dir string, er
 		return "", err
 	}
 	defer all.Close()
-	// One is not yet locked while it is made.
-	for {
-		if err = syscall.Flock(int(all.Fd()), syscall.LOCK_EX); err != syscall.EINTR {
+	// One is not yet locked while it is made, so no two agents do this at once. A process of
+	// this user's may hold the lock for as long as it likes, and there are file systems
+	// without locks: then nothing is removed.
+	alone := false
+	for end := time.Now().Add(claimWithin); !alone; time.Sleep(time.Millisecond) {
+		err := syscall.Flock(int(all.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if alone = err == nil; !alone && (err != syscall.EWOULDBLOCK && err != syscall.EINTR || time.Now().After(end)) {
 			break
 		}
-	}
-	if err != nil {
-		return makeDir() // its file system knows no locks: what lives can't be told from what was left
 	}
 	if dir, err = makeDir(); err != nil {
 		return "", err
@@ -77,6 +82,9 @@ func Claim(base, pattern string, makeDir func() (string, error)) (dir string, er
 		return dir, nil
 	}
 	held.Store(dir, lock)
+	if !alone {
+		return dir, nil
+	}
 	others, _ := filepath.Glob(filepath.Join(base, pattern))
 	for _, other := range others {
 		if other == dir {
