@@ -177,13 +177,16 @@ func (s *session) message(c *cell, m *jupyter.Message) {
 			s.question(c, m)
 		}
 	}
-	if c.idle != (c.reply != nil) && c.settle.IsZero() {
+	if c.idle != (c.reply != nil) && c.settle.IsZero() { // one is there, and the other is not
 		c.settle = time.Now().Add(settleWithin)
 	}
-	if c.idle && c.reply != nil && (c.stop == nil || s.swept(c)) {
+	if c.through() && (c.stop == nil || s.swept(c)) {
 		s.finish(c, false)
 	}
 }
+
+// through reports whether the kernel is through with the cell.
+func (c *cell) through() bool { return c.idle && c.reply != nil }
 
 // restored is what a reply's metadata says of an interpreter that has ended under the
 // cell, and whose state another holds.
@@ -277,8 +280,8 @@ func (s *session) nextDue(c *cell) time.Time {
 			t = u
 		}
 	}
-	if c.idle && c.reply != nil { // what it has started is being ended
-		return c.stop.sweep
+	if c.through() { // what it has started is being ended
+		return c.stop.sweep.next
 	}
 	sooner(c.settle)
 	if c.ask != nil {
@@ -304,7 +307,7 @@ func (s *session) tickCell(c *cell) {
 	t := time.Now()
 	past := func(u time.Time) bool { return !u.IsZero() && !t.Before(u) }
 	switch {
-	case c.idle && c.reply != nil:
+	case c.through():
 		if s.swept(c) {
 			s.finish(c, false)
 		}

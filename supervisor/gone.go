@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/execution"
-	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
@@ -44,7 +43,7 @@ func (s *session) kill(l *api.Lost) {
 		s.k.killedAs, s.k.killedAt = l, time.Now()
 	}
 	s.k.Signal(sigKill)
-	s.k.signalFamily(sigKill, procfs.Moment{}, true)
+	signalAll(s.k.family(s.k.mark), sigKill)
 }
 
 // kernelGone: the kernel has ended, or must. The running cell ends with all that

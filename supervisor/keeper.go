@@ -100,9 +100,7 @@ func Keeper(r io.Reader, mark, dir, groups string) {
 			delete(pids, n)
 		}
 	}
-	if groups != "" {
-		cgroup.Remove(groups)
-	}
+	cgroup.Remove(groups)
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		left := 0
 		for _, s := range procfs.All() {

@@ -53,11 +53,7 @@ func agentMain(dir string) {
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil)
 	}
-	dir = ""
-	if m.groups != nil {
-		dir = m.groups.Dir()
-	}
-	fmt.Println("ready", m.InstanceID(), pid, dir)
+	fmt.Println("ready", m.InstanceID(), pid, m.groups.Dir())
 	select {}
 }
 

@@ -275,37 +275,53 @@ func (k *kernel) takeWords() {
 func (k *kernel) interrupt(since procfs.Moment) error {
 	var err error
 	k.Signal(syscall.SIGCONT) // one that a cell has stopped (SIGSTOP) takes no interrupt
+	helpers, born := k.parts(since)
 	if k.launch.InterruptMode == "message" {
 		err = k.client.Send(jupyter.Control, k.client.NewMessage("interrupt_request", struct{}{}))
 	} else {
 		k.Signal(os.Interrupt)
+		signalAll(helpers, syscall.SIGINT) // a wrapper's child
 	}
-	k.signalFamily(syscall.SIGINT, since, k.launch.InterruptMode != "message")
+	signalAll(born, syscall.SIGINT)
 	return err
 }
 
-// signalFamily signals the processes of the kernel's that were born since; with helpers
-// also those that are part of the kernel (a wrapper's child).
-func (k *kernel) signalFamily(sig syscall.Signal, since procfs.Moment, helpers bool) {
-	if k.launch.Own && !helpers {
-		return // its interrupt does that, and knows which of them are part of it
+// parts are the processes that came from the kernel: its helpers, which are part of it, and
+// those that were born since. Of a kernel of our own these are none: its interrupt ends what a
+// cell has started, and knows what is part of it.
+func (k *kernel) parts(since procfs.Moment) (helpers, born []procfs.Stat) {
+	if k.launch.Own {
+		return nil, nil
 	}
 	for _, s := range k.family(k.mark) {
-		if k.helper(s) && helpers || !k.helper(s) && since.Before(s) {
-			_ = syscall.Kill(s.PID, sig)
+		if k.helper(s) {
+			helpers = append(helpers, s)
+		} else if since.Before(s) {
+			born = append(born, s)
 		}
 	}
+	return helpers, born
 }
 
-// bornSince are the processes that are no helpers and were born since.
+// bornSince are the processes of parts that were born since.
 func (k *kernel) bornSince(since procfs.Moment) []procfs.Stat {
-	return slices.DeleteFunc(k.family(k.mark), func(s procfs.Stat) bool { return k.helper(s) || !since.Before(s) })
+	_, born := k.parts(since)
+	return born
 }
 
 // killBorn kills the processes that were born since. What forks all the time is faster than
 // that, unless it stands still.
 func (k *kernel) killBorn(since procfs.Moment) {
-	k.group.Frozen(func() { k.signalFamily(syscall.SIGKILL, since, false) })
+	if k.launch.Own {
+		return
+	}
+	k.group.Frozen(func() { signalAll(k.bornSince(since), sigKill) })
+}
+
+func signalAll(all []procfs.Stat, sig syscall.Signal) {
+	for _, s := range all {
+		_ = syscall.Kill(s.PID, sig)
+	}
 }
 
 // helper reports whether a process is part of the kernel: one that was there when it was

@@ -26,14 +26,10 @@ func (w why) String() string {
 
 // stop is the ladder that a cell is being stopped by.
 type stop struct {
-	why  why
-	from time.Time
-	rung int
-
-	through time.Time    // when the kernel was through with the cell, if that has left processes
-	sweep   time.Time    // when swept looks again
-	kills   int          // how often swept has sent SIGKILL
-	told    map[int]bool // processes that have SIGTERM from swept: many take a second one for haste
+	why   why
+	from  time.Time
+	rung  int
+	sweep sweep // once the kernel is through with the cell
 }
 
 // rung is a step of the ladder: what is done, and how long after its beginning.
@@ -51,7 +47,7 @@ var ladder = []rung{
 	{0, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b) }},
 	{200 * time.Millisecond, func(k *kernel, _ procfs.Moment) { k.nudge() }},
 	{time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
-	{1500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.signalFamily(syscall.SIGTERM, b, false) }},
+	{1500 * time.Millisecond, func(k *kernel, b procfs.Moment) { signalAll(k.bornSince(b), syscall.SIGTERM) }},
 	{2 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
 	{2500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.killBorn(b) }},
 	{3 * time.Second, func(k *kernel, _ procfs.Moment) { k.releaseFIFO() }},
@@ -88,49 +84,6 @@ func (s *session) climb(c *cell) {
 		s.kill(&api.Lost{Reason: api.LostUnresponsive,
 			Message: fmt.Sprintf("the cell did not stop within %v of its interrupt, and the kernel was killed", s.m.o.InterruptGrace)})
 	}
-}
-
-// Nothing of a stopped cell goes on: of what it has started, what ignores the interrupt
-// gets SIGTERM sweepAfter later, and SIGKILL as much later again. So does a kernel of our own,
-// before it replies. A process that nothing can end is left sweepMost after the interrupt.
-const (
-	sweepAfter = 200 * time.Millisecond
-	sweepEvery = 10 * time.Millisecond
-	sweepMost  = 3 * sweepAfter
-	sweepKills = 3 // at the least, however slow the machine is
-)
-
-// swept reports whether nothing is left of what a stopped cell has started that could be
-// ended; else it is to be asked again at c.stop.sweep. The kernel is through with the cell.
-func (s *session) swept(c *cell) bool {
-	if s.k.launch.Own || len(s.k.bornSince(c.born)) == 0 {
-		return true
-	}
-	now := time.Now()
-	if c.stop.through.IsZero() {
-		c.stop.through = now
-	}
-	switch past := now.Sub(c.stop.through); {
-	case past >= sweepMost && c.stop.kills >= sweepKills:
-		s.about(c.e).Warn("a process that the stopped cell has started does not end", "generation", s.gen)
-		return true
-	case past >= 2*sweepAfter:
-		s.k.killBorn(c.born)
-		c.stop.kills++
-	case past >= sweepAfter:
-		if c.stop.told == nil {
-			c.stop.told = map[int]bool{}
-		}
-		for _, p := range s.k.bornSince(c.born) {
-			if !c.stop.told[p.PID] {
-				c.stop.told[p.PID] = true
-				_ = syscall.Kill(p.PID, syscall.SIGTERM)
-				_ = syscall.Kill(p.PID, syscall.SIGCONT) // one that was stopped takes nothing else
-			}
-		}
-	}
-	c.stop.sweep = now.Add(sweepEvery)
-	return false
 }
 
 // stopped is the ending of a cell that was on the ladder and whose kernel lives. An

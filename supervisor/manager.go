@@ -143,17 +143,13 @@ func NewManager(o Options) (*Manager, error) {
 		m.spawn = newSpawner()
 	}
 	m.keeper = &keeper{argv: o.Keeper, mark: "CELLARD_KERNEL=" + m.instance + "-", dir: o.RuntimeDir}
-	if m.groups, m.noGroups = cgroup.New(m.instance); m.groups != nil {
-		m.keeper.groups = m.groups.Dir()
-	}
+	m.groups, m.noGroups = cgroup.New(m.instance)
+	m.keeper.groups = m.groups.Dir()
 	return m, nil
 }
 
 // group makes a group for a kernel; nil where that can't be had.
 func (m *Manager) group(name string) *cgroup.Group {
-	if m.groups == nil {
-		return nil
-	}
 	g, err := m.groups.Group(name)
 	if err != nil {
 		m.log.Warn("a kernel has no control group of its own", "error", err)

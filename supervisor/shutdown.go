@@ -41,9 +41,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	if m.o.spawn == nil {
 		m.spawn.Close()
 	}
-	if m.groups != nil {
-		m.groups.Close()
-	}
+	m.groups.Close()
 	m.keeper.close()
 	err := environ.RemoveAll(m.o.RuntimeDir)
 	if err2 := m.store.Close(); err == nil {

@@ -138,21 +138,12 @@ func TestSessionOnFullDisk(t *testing.T) {
 	disk, run := fixture.Dir(t, 0o755), fixture.Dir(t, 0o711)
 	env := []string{"CELLARD_PYTHON=" + pythons.Newest(t)}
 	address := "unix://" + filepath.Join(run, "s")
-	s := &served{t: t, c: cellard(t, env), log: &fixture.Buffer{}, ended: make(chan error, 1)}
+	c := cellard(t, env)
 	const mount = `mount --make-rprivate / && mount -t tmpfs -o size=3m,mode=1777 tmpfs "$1" && exec "$0" serve --workspace "$1" --runtime-dir "$2" --listen "$3"`
-	s.c.Args = []string{"sh", "-c", mount, s.c.Path, disk, run, address}
-	s.c.Path, s.c.Stderr = "/bin/sh", s.log
-	s.c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if err := s.c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() { s.ended <- s.c.Wait() }()
-	t.Cleanup(func() {
-		_ = s.c.Process.Kill()
-		if t.Failed() {
-			t.Logf("its log:\n%s", s.log)
-		}
-	})
+	c.Args = []string{"sh", "-c", mount, c.Path, disk, run, address}
+	c.Path = "/bin/sh"
+	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	s := startServed(t, c)
 	s.logged("msg=serving")
 	for _, code := range []string{
 		"with open('fill', 'wb', buffering=0) as f:\n  try:\n    while f.write(b'x' * 1000): pass\n  except OSError as e: print(e.strerror)",

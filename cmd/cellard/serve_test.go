@@ -32,14 +32,20 @@ type served struct {
 
 func startServe(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
-	s := &served{t: t, c: cellard(t, env, append([]string{"serve"}, args...)...), log: &fixture.Buffer{}, ended: make(chan error, 1)}
-	s.c.Stderr = s.log
-	if err := s.c.Start(); err != nil {
+	return startServed(t, cellard(t, env, append([]string{"serve"}, args...)...))
+}
+
+// startServed starts the command of an agent, which ends with the test.
+func startServed(t *testing.T, c *exec.Cmd) *served {
+	t.Helper()
+	s := &served{t: t, c: c, log: &fixture.Buffer{}, ended: make(chan error, 1)}
+	c.Stderr = s.log
+	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { s.ended <- s.c.Wait() }()
+	go func() { s.ended <- c.Wait() }()
 	t.Cleanup(func() {
-		_ = s.c.Process.Kill()
+		_ = c.Process.Kill()
 		if t.Failed() {
 			t.Logf("its log:\n%s", s.log)
 		}

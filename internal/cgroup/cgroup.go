@@ -14,13 +14,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/environ"
 )
 
 // prefix begins the name of each Tree's directory.
 const prefix = "cellard-"
 
 // Tree is a group that has only groups in it, beside the process that made it. A lock on
-// its directory tells others that this process lives.
+// its directory tells others that this process lives. A nil one is none, and has none.
 type Tree struct {
 	dir  string
 	lock *os.File
@@ -37,7 +39,7 @@ func New(name string) (*Tree, error) {
 	}
 	left, _ := filepath.Glob(filepath.Join(own, prefix+"*"))
 	for _, dir := range left {
-		if f, err := lock(dir); err == nil { // else its process lives
+		if f := environ.LockDir(dir); f != nil { // else its process lives
 			Remove(dir)
 			f.Close()
 		}
@@ -47,7 +49,7 @@ func New(name string) (*Tree, error) {
 		if err = os.Mkdir(t.dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, err
 		}
-		if t.lock, err = lock(t.dir); err == nil {
+		if t.lock = environ.LockDir(t.dir); t.lock != nil {
 			if t.there() {
 				return t, nil
 			}
@@ -55,7 +57,7 @@ func New(name string) (*Tree, error) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return nil, fmt.Errorf("%s can't be locked: %w", t.dir, err)
+	return nil, fmt.Errorf("%s can't be locked", t.dir)
 }
 
 // there reports whether the directory is still the one that is locked.
@@ -68,25 +70,20 @@ func (t *Tree) there() bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
+// Dir is the Tree's directory, for Remove by another process; "" for none.
+func (t *Tree) Dir() string {
+	if t == nil {
+		return ""
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return t.dir
 }
-
-// Dir is the Tree's directory, for Remove by another process.
-func (t *Tree) Dir() string { return t.dir }
 
 // Close ends what runs in the Tree's groups and removes them.
 func (t *Tree) Close() {
-	Remove(t.dir)
-	t.lock.Close()
+	if t != nil {
+		Remove(t.dir)
+		t.lock.Close()
+	}
 }
 
 // Group is one group. A nil one is none: it has no processes.
@@ -98,6 +95,9 @@ type Group struct {
 
 // Group makes a group in the Tree. The caller closes it.
 func (t *Tree) Group(name string) (*Group, error) {
+	if t == nil {
+		return nil, nil
+	}
 	dir := filepath.Join(t.dir, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
@@ -225,8 +225,11 @@ func (g *Group) Close() {
 const removeWithin = time.Second
 
 // Remove ends what runs in the group whose directory that is, and in those inside it, and
-// removes them. What can't be ended stays, and its group.
+// removes them; "" is none. What can't be ended stays, and its group.
 func Remove(dir string) {
+	if dir == "" {
+		return
+	}
 	for end := time.Now().Add(removeWithin); ; time.Sleep(time.Millisecond) {
 		kill(dir)
 		err := remove(dir)

@@ -16,8 +16,8 @@ const module = "github.com/cellard/cellard/"
 // layers are the packages from the ground up. A package may import those of layers
 // below its own; a path ending in /... stands for all under it too.
 var layers = [][]string{
-	{"protocol/api", "protocol/zmtp", "mime", "internal/cgroup", "internal/environ", "internal/metrics", "internal/procfs", "internal/rawpipe"},
-	{"protocol/jupyter", "internal/drawing", "internal/logging"},
+	{"protocol/api", "protocol/zmtp", "mime", "internal/environ", "internal/metrics", "internal/procfs", "internal/rawpipe"},
+	{"protocol/jupyter", "internal/cgroup", "internal/drawing", "internal/logging"},
 	{"protocol/jupyter/kernel"},
 	{"kernels/output", "kernels/golang/wire", "kernels/golang/live/..."},
 	{"kernels/golang/host", "kernels/golang/compiler"},
