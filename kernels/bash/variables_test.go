@@ -15,16 +15,12 @@ import (
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
+	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
 
 func (s *session) variables() ([]api.Variable, int) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	list, total, err := s.k.Variables(ctx)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	list, total, _ := kerneltest.Variables(s.t, s.k, patience)
 	return list, total
 }
 

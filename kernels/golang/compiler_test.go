@@ -43,6 +43,20 @@ func (f *few) Import(path string) (*types.Package, error) {
 	return nil, errors.New("·there is no package " + path)
 }
 
+// rewriter is one that has these cells. It is made before there is a kernel: see standard.
+func rewriter(t *testing.T, cells ...string) *compiler.Rewriter {
+	t.Helper()
+	r := compiler.NewRewriter(standard(), "go1.22")
+	for _, code := range cells {
+		_, number, err := r.Rewrite("In[1]", code)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Commit(number, 1000)
+	}
+	return r
+}
+
 func TestRewrite(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/cellard/cellard/kernels/golang/compiler"
 )
 
 // place is a place in a cell.
@@ -56,14 +54,8 @@ var err error
 bad := errors.New("bad")
 free := func() bool { ok := mu.TryLock(); if ok { mu.Unlock() }; return ok }
 `
-	packages := standard()
+	r := rewriter(t, first)
 	s, w := start(t), start(t)
-	r := compiler.NewRewriter(packages, "go1.22")
-	_, number, err := r.Rewrite("In[1]", first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Commit(number, 1000)
 	s.is(first, "", "")
 	w.is(first, "", "")
 	deadline := errors.New("the deadline")

@@ -1,10 +1,6 @@
 package golang_test
 
-import (
-	"testing"
-
-	"github.com/cellard/cellard/kernels/golang/compiler"
-)
+import "testing"
 
 // TestDirect has what cells are evaluated without the compiler, and that they are what
 // the compiler makes of them.
@@ -68,14 +64,8 @@ var fs fmt.Stringer = it.base
 b := true
 zero := 0
 `
-	packages := standard() // before there is a kernel
+	r := rewriter(t, first)
 	s := start(t)
-	r := compiler.NewRewriter(packages, "go1.22")
-	_, number, err := r.Rewrite("In[1]", first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Commit(number, 1000)
 	s.is(first, "", "")
 	for _, c := range []struct{ code, stdout, text string }{
 		{"x", "", "41"}, {"x + 1", "", "42"}, {"(x+1)*2 - len(y)", "", "81"},

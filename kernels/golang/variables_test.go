@@ -1,30 +1,17 @@
 package golang_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
 
-// variables is the list of them, one a line.
 func (s *session) variables() (list []api.Variable, total int, lines string) {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), bound)
-	defer cancel()
-	list, total, err := s.k.Variables(ctx)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	var b strings.Builder
-	for _, v := range list {
-		size, _ := json.Marshal(v.Size)
-		fmt.Fprintf(&b, "%s %s %s %s\n", v.Name, v.Type, size, v.Preview)
-	}
-	return list, total, b.String()
+	return kerneltest.Variables(s.t, s.k, bound)
 }
 
 // What cells have declared is told as Go writes it, and the newest of a name.

@@ -1,30 +1,16 @@
 package java
 
 import (
-	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
 
-// variables is the list of them, one a line.
 func (s *session) variables(t *testing.T) (list []api.Variable, total int, lines string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	list, total, err := s.Variables(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var b strings.Builder
-	for _, v := range list {
-		size, _ := json.Marshal(v.Size)
-		fmt.Fprintf(&b, "%s %s %s %s\n", v.Name, v.Type, size, v.Preview)
-	}
-	return list, total, b.String()
+	return kerneltest.Variables(t, s, patience)
 }
 
 // What cells have declared is told as Java writes it, and the newest of a name.

@@ -1,13 +1,13 @@
 package node
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/cellard/cellard/protocol/api"
+	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
 
 // What cells have declared or set is told, and none of their code runs.
@@ -16,10 +16,7 @@ func TestVariables(t *testing.T) {
 		s := open(t, JavaScript, program)
 		variables := func() ([]api.Variable, int) {
 			t.Helper()
-			list, total, err := s.k.Variables(context.Background())
-			if err != nil {
-				t.Fatal(err)
-			}
+			list, total, _ := kerneltest.Variables(t, s.k, patience)
 			return list, total
 		}
 		if list, total := variables(); len(list) != 0 || total != 0 {

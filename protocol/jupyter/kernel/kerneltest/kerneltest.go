@@ -1,5 +1,5 @@
 // Package kerneltest has what the tests of kernels of our own need: a cell whose output
-// is kept. Only tests use it.
+// is kept, and the list of variables. Only tests use it.
 package kerneltest
 
 import (
