@@ -86,6 +86,15 @@ yes bool null true
 	}
 }
 
+// A key that is no number comes before those that are, which keep their order.
+func TestVariablesInOrder(t *testing.T) {
+	s := start(t)
+	s.is("m := map[float64]int{}; for i := range 8 { m[float64(i)] = i }; zero := 0.0; m[zero/zero] = -1", "", "")
+	if _, _, got := s.variables(); !strings.Contains(got, "m map[float64]int 9 map[NaN:-1 0:0 1:1 2:2 3:3 4:4 5:5 6:6 7:7]\n") {
+		t.Error(got)
+	}
+}
+
 // Nothing of the cells' is called, and nothing that they hold ends the worker.
 func TestVariablesThatAreHostile(t *testing.T) {
 	s := start(t)

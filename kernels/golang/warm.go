@@ -12,7 +12,7 @@ import (
 // made. say is told what is done.
 func Warm(ctx context.Context, t *Toolchain, say func(string)) error {
 	base := SharedCache
-	if dir := os.Getenv(CacheVariable); dir != "" || os.Geteuid() != 0 {
+	if named(os.Getenv) != "" || os.Geteuid() != 0 {
 		var err error
 		if base, err = ownCache(os.Getenv); err != nil {
 			return err

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
-	"time"
 
+	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/internal/logging"
 )
 
@@ -27,11 +26,11 @@ func (i *Installer) install(ctx context.Context, language string, recipe *Recipe
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	unlock, err := i.lock(ctx, j)
+	lock, err := i.lock(ctx, j)
 	if err != nil {
 		return err
 	}
-	defer unlock()
+	defer lock.Close()
 	i.o.Logger.Info("installing a language", "language", language)
 	run := func(env []string, argv ...string) error {
 		return i.run(ctx, argv, env, func(line string) {
@@ -122,31 +121,9 @@ func (i *Installer) free(link string) error {
 }
 
 // lock waits until no other process installs.
-func (i *Installer) lock(ctx context.Context, j *job) (unlock func(), err error) {
+func (i *Installer) lock(ctx context.Context, j *job) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(i.o.Lock), 0o755); err != nil {
 		return nil, err
 	}
-	file, err := os.OpenFile(i.o.Lock, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for told := false; ; told = true {
-		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { _ = file.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			_ = file.Close()
-			return nil, fmt.Errorf("%s: %w", i.o.Lock, err)
-		}
-		if !told {
-			j.step("waiting for another install on this machine")
-		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			_ = file.Close()
-			return nil, context.Cause(ctx)
-		}
-	}
+	return environ.LockFile(ctx, i.o.Lock, func() { j.step("waiting for another install on this machine") })
 }

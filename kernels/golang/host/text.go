@@ -180,6 +180,19 @@ func (w *writer) elements(v reflect.Value, depth int) {
 	w.b.WriteByte(']')
 }
 
+// compareNumbers compares two keys of a map; ok is false where they aren't numbers.
+func compareNumbers(a, b reflect.Value) (c int, ok bool) {
+	switch {
+	case a.CanInt() && b.CanInt():
+		return cmp.Compare(a.Int(), b.Int()), true
+	case a.CanUint() && b.CanUint():
+		return cmp.Compare(a.Uint(), b.Uint()), true
+	case a.CanFloat() && b.CanFloat():
+		return cmp.Compare(a.Float(), b.Float()), true // one that is no number comes first
+	}
+	return 0, false
+}
+
 // mapping writes a map in the order of its keys' texts; numbers by their size.
 func (w *writer) mapping(v reflect.Value, depth int) {
 	if v.Len() > 0 && w.seen[v.Pointer()] {
@@ -202,14 +215,8 @@ func (w *writer) mapping(v reflect.Value, depth int) {
 		all = append(all, entry{it.Key(), k.b.String(), it.Value()})
 	}
 	sort.Slice(all, func(i, j int) bool {
-		a, b := all[i].key, all[j].key
-		switch {
-		case a.CanInt() && b.CanInt():
-			return a.Int() < b.Int()
-		case a.CanUint() && b.CanUint():
-			return a.Uint() < b.Uint()
-		case a.CanFloat() && b.CanFloat():
-			return cmp.Less(a.Float(), b.Float()) // one that is no number comes first
+		if c, ok := compareNumbers(all[i].key, all[j].key); ok {
+			return c < 0
 		}
 		return all[i].text < all[j].text
 	})

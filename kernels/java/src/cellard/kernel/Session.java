@@ -179,7 +179,8 @@ final class Session {
         }
     }
 
-    private static boolean temporary(Snippet snippet) {
+    /** Whether it has a value that nobody named. */
+    static boolean temporary(Snippet snippet) {
         return snippet.subKind() == Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND
                 || snippet.kind() == Snippet.Kind.VAR && ((VarSnippet) snippet).name().equals(Splitter.VALUE);
     }

@@ -74,7 +74,7 @@ final class Variables {
 
     void list(Wire.Builder out) {
         List<VarSnippet> all = shell.variables()
-                .filter(v -> v.subKind() != Snippet.SubKind.TEMP_VAR_EXPRESSION_SUBKIND)
+                .filter(v -> !Session.temporary(v))
                 .sorted(Comparator.comparing(VarSnippet::name))
                 .collect(Collectors.toList());
         List<Told> told = all.stream().limit(MOST).map(Told::new).collect(Collectors.toList());

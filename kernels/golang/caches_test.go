@@ -24,3 +24,13 @@ func TestBases(t *testing.T) {
 		}
 	}
 }
+
+// A directory that is named by a relative path would be another one, which cells may write
+// to, wherever a kernel is started.
+func TestNamed(t *testing.T) {
+	for value, want := range map[string]string{"": "", "/named": "/named", "named": "", "./named": ""} {
+		if got := named(func(string) string { return value }); got != want {
+			t.Errorf("%q: %q, want %q", value, got, want)
+		}
+	}
+}
