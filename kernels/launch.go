@@ -43,6 +43,11 @@ type Launch struct {
 	// CellEnv tells that the kernel takes a cell's env and cwd from the metadata of
 	// its execute_request: {"cellard":{"env":{…},"cwd":"…"}}.
 	CellEnv bool
+	// Waits tells that the kernel, before something of a cell's may write past the messages,
+	// waits until those that it has sent were taken: it asks by a taken_request on iopub,
+	// {"number":N}, and reads N from the file TakenFile of its private directory, 4 bytes,
+	// little-endian.
+	Waits bool
 	// Own tells that it is a kernel of our own, a process in front of its interpreter. An
 	// interrupt of it reaches what the cell has started, so nobody else is to signal that;
 	// what the interpreter spends is the cell's too; and what its replies say of the state
@@ -56,6 +61,9 @@ type Launch struct {
 	// seen: ipykernel's own await (ipython/ipykernel#881).
 	Nudge bool
 }
+
+// TakenFile is where a kernel that Waits reads what was taken.
+const TakenFile = "taken"
 
 // specLaunch starts a kernelspec as it says.
 func specLaunch(language string, spec *Spec, env []string) *Launch {

@@ -36,6 +36,7 @@ func pythonRunner(o Options, settings []string) runner {
 					InterruptMode: "signal",
 					Transport:     "ipc",
 					CellEnv:       true,
+					Waits:         true,
 					Helpers:       pythonHelpers,
 				},
 				path:    interpreter.Executable,

@@ -30,6 +30,7 @@ func rRunner(o Options, settings []string) runner {
 					InterruptMode: "signal",
 					Transport:     "ipc",
 					CellEnv:       true,
+					Waits:         true,
 				},
 				path:    program.Program,
 				version: program.IRkernel,

@@ -251,6 +251,7 @@ func (s *session) question(c *cell, m *jupyter.Message) {
 
 // input answers the question, or has the cell stopped where there is no answer.
 func (s *session) input(c *cell) {
+	s.takeRaw(c.e) // what it is asked with
 	q := c.ask
 	c.ask = nil
 	answer, ok, live := c.e.Ask(q.prompt, q.password)
@@ -328,7 +329,7 @@ func (s *session) tickCell(c *cell) {
 
 // finish ends the cell on a kernel that lives.
 func (s *session) finish(c *cell, incomplete bool) {
-	s.takeRaw(c.e, true)
+	s.endRaw(c.e)
 	end := execution.Ending{Status: api.StatusOK, Incomplete: incomplete, Usage: s.usage()}
 	raised := c.e.Raised()
 	if raised == nil && c.reply != nil && c.reply.Status == "error" {

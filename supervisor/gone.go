@@ -54,7 +54,7 @@ func (s *session) kernelGone() {
 	k.waitDone()
 	s.takeMessages()
 	if c := s.cur; c != nil {
-		s.takeRaw(c.e, true)
+		s.endRaw(c.e)
 	} else {
 		k.takeWords()
 	}
@@ -180,7 +180,7 @@ func (s *session) stopKernel(l *api.Lost, queued, value string) {
 		k.waitDone()
 		s.takeMessages()
 		if c = s.cur; c != nil {
-			s.takeRaw(c.e, true)
+			s.endRaw(c.e)
 		}
 		s.cur = nil
 		s.dropKernel(k.killedAs)

@@ -36,6 +36,7 @@ type kernel struct {
 	language json.RawMessage // language_info, as a notebook has it
 	lists    bool            // it answers variables_request
 	displays execution.DisplayMap
+	taken    *os.File       // where it reads what was taken of it, if it waits for that
 	helpers  map[int]uint64 // processes that are part of it: pid to start time
 	words    lastWords
 	meter    *procfs.Meter
@@ -124,6 +125,11 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 			return err
 		}
 	}
+	if k.launch.Waits {
+		if err := k.makeTaken(m); err != nil {
+			return err
+		}
+	}
 	ci, release, err := k.connection()
 	if err != nil {
 		return err
@@ -187,6 +193,18 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 		k.helpers[s.PID] = s.Start
 	}
 	return nil
+}
+
+// makeTaken makes the file by which the kernel is told what was taken of it.
+func (k *kernel) makeTaken(m *Manager) (err error) {
+	path := filepath.Join(k.dir, kernels.TakenFile)
+	if k.taken, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
+		return err
+	}
+	if _, err = k.taken.Write(make([]byte, 4)); err != nil { // a disk that fills up later takes them too
+		return err
+	}
+	return m.user.own(path)
 }
 
 func (k *kernel) connection() (ci jupyter.ConnectionInfo, release func(), err error) {
@@ -350,6 +368,9 @@ func (k *kernel) close() {
 		}
 		k.group.Close()
 		k.meter.Close()
+	}
+	if k.taken != nil {
+		k.taken.Close()
 	}
 	k.removeTemp()
 	_ = environ.RemoveAll(k.dir)

@@ -136,22 +136,20 @@ func (s *session) display(e *execution.Execution, m *jupyter.Message) error {
 	return nil
 }
 
-// takeRaw moves the raw output to the cell: what has come, or with drain all that
-// was written so far.
-func (s *session) takeRaw(e *execution.Execution, drain bool) {
+// takeRaw moves the raw output to the cell: all that was written so far.
+func (s *session) takeRaw(e *execution.Execution) {
 	for i, r := range s.k.raw {
-		b := []byte(nil)
-		if drain {
-			b = r.Drain()
-		} else {
-			b = r.Take()
-		}
-		if len(b) > 0 {
+		if b := r.Drain(); len(b) > 0 {
 			s.k.words.add(b)
 			e.Stream(i, s.decoders[i].Write(b))
 		}
-		if drain {
-			e.Stream(i, s.decoders[i].Flush())
-		}
+	}
+}
+
+// endRaw is takeRaw at the end of the cell: of a character nothing more comes.
+func (s *session) endRaw(e *execution.Execution) {
+	s.takeRaw(e)
+	for i := range s.decoders {
+		e.Stream(i, s.decoders[i].Flush())
 	}
 }

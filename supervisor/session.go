@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"log/slog"
 	"sync"
@@ -342,8 +343,13 @@ func (s *session) ready(w chan error, request string) {
 }
 
 func (s *session) onMessage(m *jupyter.Message) {
+	if m.Channel == jupyter.IOPub && putsOut(m.Header.MsgType) {
+		s.onRaw() // what was written to the pipes before it comes before it
+	}
 	parent := m.Parent.MsgID
 	switch {
+	case m.Header.MsgType == "taken_request" && m.Channel == jupyter.IOPub:
+		s.answerTaken(m)
 	case parent == "":
 	case s.cur != nil && parent == s.cur.msgID:
 		s.message(s.cur, m)
@@ -383,16 +389,38 @@ func (s *session) remember(c *cell) {
 	}
 }
 
+// onRaw takes what was written to the pipes so far.
 func (s *session) onRaw() {
 	if s.cur != nil {
-		s.takeRaw(s.cur.e, false)
+		s.takeRaw(s.cur.e)
 		return
 	}
 	for i, r := range s.k.raw {
-		if b := r.Take(); len(b) > 0 {
+		if b := r.Drain(); len(b) > 0 {
 			s.between(i, b)
 		}
 	}
+}
+
+// putsOut tells whether iopub messages of a type put something out, or ask whether what
+// they put out was taken.
+func putsOut(msgType string) bool {
+	switch msgType {
+	case "stream", "display_data", "execute_result", "update_display_data", "clear_output", "error", "taken_request":
+		return true
+	}
+	return false
+}
+
+// answerTaken tells the kernel that all its messages up to this one were taken, and what
+// was written to the pipes before it. What it writes there now comes after them.
+func (s *session) answerTaken(m *jupyter.Message) {
+	var number uint32
+	if err := pick(m.Content, "number", &number); err != nil || s.k.taken == nil {
+		s.m.unmatched.Add(1)
+		return
+	}
+	_, _ = s.k.taken.WriteAt(binary.LittleEndian.AppendUint32(nil, number), 0) // it waits for a while without
 }
 
 // between is raw output while no cell runs: nobody's but the log's.

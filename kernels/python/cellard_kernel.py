@@ -47,7 +47,7 @@ import cellard_tables
 import cellard_variables
 from cellard_cells import Surroundings
 from cellard_interrupts import Interrupts
-from cellard_output import Outbox, Parents, PubThread, Stream
+from cellard_output import Outbox, Parents, PubThread, Stream, Taken
 
 def _directory(module):
     return os.path.dirname(os.path.abspath(module.__file__)) + os.sep
@@ -197,6 +197,7 @@ class DisplayPublisher(ZMQDisplayPublisher):
         self._settle()
 
     def _settle(self):
+        self.outbox.told()
         self._published += 1
         if self._published % AT_ONCE == 0:
             self.outbox.settle()
@@ -542,7 +543,8 @@ class App(IPKernelApp):
         self.parents = Parents()
         self.parents.follow_threads()
         self.session.pack = cellard_json.pack
-        self.outbox = Outbox(self.session, self.iopub_thread, self.parents)
+        taken = Taken(os.path.join(os.path.dirname(self.ipython_dir), "taken"))
+        self.outbox = Outbox(self.session, self.iopub_thread, self.parents, taken)
         self.streams = {
             "stdout": Stream(self.outbox, "stdout", 1),
             "stderr": Stream(self.outbox, "stderr", 2),
@@ -555,7 +557,8 @@ class App(IPKernelApp):
         sys.displayhook = self.displayhook
         late = cellard_packages.LateFinder()
         sys.meta_path.append(late)
-        cellard_children.before_each(late.expect, self.outbox.flush)
+        cellard_children.before_each(late.expect, self.outbox.part)
+        cellard_children.before_writing(self.outbox.part)
 
     def mend_streams(self):
         """Put the streams back if a cell left one that can't be written.

@@ -17,7 +17,9 @@ import contextvars
 import functools
 import io
 import os
+import struct
 import threading
+import time
 
 from ipykernel.iostream import IOPubThread
 from jupyter_client.session import extract_header
@@ -82,6 +84,58 @@ class PubThread(IOPubThread):
         self._pipe_flag = False  # a child writes to the descriptors (Outbox)
 
 
+class Taken:
+    """What the agent has taken of the messages.
+
+    It reads the descriptors beside the messages. Whoever is about to have something
+    written there asks by a message, and waits until its number is in the file by which
+    the agent answers: so what was sent before comes before it.
+    """
+
+    # In seconds: how long an answer is waited for, and how long at least and at most
+    # until the file is looked at again.
+    PATIENCE = 5
+    PAUSES = 0.00005, 0.002
+
+    def __init__(self, path):
+        try:
+            self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = None  # another front end than the agent
+        # Held by the one thread that waits; a handler that interrupts it may ask as well.
+        self._lock = threading.RLock()
+        self._number = 0
+        # Whether something was sent since the last question.
+        self.due = False
+
+    def forked(self):
+        self._fd = None
+        self._lock = threading.RLock()
+
+    def wait(self, ask):
+        """If something was sent since the last question, call ask with a number, and
+        return when that, or a later one, was answered."""
+        with self._lock:
+            if not self.due or self._fd is None:
+                return
+            self.due = False
+            self._number += 1
+            number = self._number
+            ask(number)
+            pause, most = self.PAUSES
+            end = time.monotonic() + self.PATIENCE
+            while self._answered() < number and time.monotonic() < end:
+                time.sleep(pause)
+                pause = min(2 * pause, most)
+
+    def _answered(self):
+        try:
+            return struct.unpack("<I", os.pread(self._fd, 4, 0))[0]
+        except (OSError, TypeError, struct.error):  # a cell has closed it, or cut it
+            self._fd = None
+            return self._number
+
+
 class Outbox:
     """Text on its way to the iopub thread, which sends it.
 
@@ -89,9 +143,10 @@ class Outbox:
     there goes to the descriptors.
     """
 
-    def __init__(self, session, pub_thread, parents):
+    def __init__(self, session, pub_thread, parents, taken):
         self.parents = parents
         self.child = False
+        self._taken = taken
         self._session = session
         self._thread = pub_thread
         # A signal handler or a finalizer may write while the same thread holds it.
@@ -112,6 +167,7 @@ class Outbox:
 
     def _forked(self):
         self.child = True
+        self._taken.forked()
         self.lock = threading.RLock()
         self._take()
         self._sealed.clear()
@@ -156,6 +212,20 @@ class Outbox:
         """Send what there is, and return once it is on its way."""
         if self.waiting and not self.child:
             self._through(functools.partial(self._send_sealed, self._seal()))
+
+    def part(self):
+        """Return once what there is was taken: what is written to the descriptors from
+        now on comes after it."""
+        self.flush()
+        if not self.child:
+            self._taken.wait(self._ask_taken)
+
+    def told(self):
+        """Something was sent that is no text."""
+        self._taken.due = True
+
+    def _ask_taken(self, number):
+        self._through(functools.partial(self._send_message, "taken_request", {"number": number}, self.parents.get()))
 
     def settle(self):
         """Return once every message that was scheduled before is on its way.
@@ -226,16 +296,14 @@ class Outbox:
                     self._sent.set()
 
     def _send_one(self, name, parent, text):
+        self._taken.due = True
+        self._send_message("stream", {"name": name, "text": text}, parent, b"stream." + name.encode())
+
+    def _send_message(self, kind, content, parent, ident=None):
         if self._thread.closed:
             return
         # This thread is the one that owns the socket; the check for a fork is in put.
-        self._session.send(
-            self._thread.socket,
-            "stream",
-            content={"name": name, "text": text},
-            parent=parent,
-            ident=b"stream." + name.encode(),
-        )
+        self._session.send(self._thread.socket, kind, content=content, parent=parent, ident=ident)
 
 
 def _pieces(texts):

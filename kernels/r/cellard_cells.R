@@ -57,6 +57,7 @@ run_expression <- function(expression, silent, last) {
         warning = function(w) {
           if (keep_warning(w, warned)) invokeRestart("muffleWarning")
         },
+        message = tell_message,
         error = function(e) calls <<- calls_at(e),
         interrupt = function(e) calls <<- calls_at(e)
       ),
@@ -208,7 +209,7 @@ keep_warning <- function(w, warned) {
     return(FALSE) # R makes an error of it
   }
   if (level >= 1) {
-    cat(warning_text(w, "Warning"), "\n", sep = "", file = stderr())
+    say(warning_text(w, "Warning"), "\n")
   } else if (level >= 0) {
     warned$count <- sum(warned$count, 1L)
     if (isTRUE(warned$showing)) {
@@ -247,7 +248,7 @@ show_warnings <- function(warned) {
     lines <- vapply(seq_along(kept), function(i) warning_text(kept[[i]], i), "")
     text <- paste(c("Warning messages:", lines), collapse = "\n")
   }
-  cat(text, "\n", sep = "", file = stderr())
+  say(text, "\n")
 }
 
 # warning_text is a warning as R tells it: at once ("Warning"), alone ("Warning message"),

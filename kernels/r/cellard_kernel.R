@@ -22,6 +22,7 @@ start <- function(connection_file) {
   setup_temp()
   setup_locale()
   open_sockets(connection_file)
+  setup_order()
   setup_options()
   setup_input()
   setup_commands()
@@ -112,6 +113,7 @@ kernel_info <- function(request) {
 execute <- function(request) {
   session$request <- request
   session$interrupts <- 0L
+  parting$switches <- SWITCHES
   content <- request$content
   count <- session$count
   silent <- isTRUE(content$silent)
@@ -153,7 +155,7 @@ end_cell <- function(silent) {
     sink(type = "message")
   }
   tryCatch(finish_plots(silent), error = function(e) {
-    cat("A plot could not be shown: ", message_of(e), "\n", sep = "", file = stderr())
+    say("A plot could not be shown: ", message_of(e), "\n")
   })
 }
 

@@ -18,7 +18,10 @@ setup_options <- function() {
     # IRdisplay's functions, and what is built on them, show by these.
     jupyter.in_kernel = TRUE, jupyter.rich_display = TRUE,
     jupyter.base_display_func = function(data, metadata = NULL) publish_bundle(data, metadata = metadata),
-    jupyter.clear_output_func = function(wait = TRUE) publish("clear_output", list(wait = isTRUE(wait)))
+    jupyter.clear_output_func = function(wait = TRUE) {
+      publish("clear_output", list(wait = isTRUE(wait)))
+      part()
+    }
   )
   # The arguments are the kernel's, not those of a script in a cell.
   override("base", "commandArgs", function(trailingOnly = FALSE) if (trailingOnly) character() else "R")

@@ -54,6 +54,11 @@ publish_bundle <- function(data, type = "display_data", display_id = NULL, metad
     '{"data":', json_object(names(data), values), ',"metadata":', metadata_json(isolated(data, metadata)), ',"transient":', transient,
     if (type == "execute_result") paste0(',"execution_count":', session$count - 1L), "}"
   )))
+  if (type == "execute_result") {
+    parting$untaken <- TRUE # it is the last that most cells do
+  } else {
+    part()
+  }
 }
 
 # isolated is the metadata, which says of a whole HTML document that it is one, as IRkernel

@@ -1,6 +1,7 @@
 """Every byte arrives once, in order, with its cell."""
 
 import os
+import struct
 import time
 import unittest
 
@@ -159,6 +160,72 @@ class Streams(KernelTest):
 
         cell = self.run_ok("for i in range(20_000): display({'text/plain': str(i)}, raw=True)", on=on)
         self.assertEqual([d["text/plain"] for d in cell.shown], [str(i) for i in range(20_000)])
+
+
+class Taken(KernelTest):
+    """Before something is written to the descriptors, the reader has taken what came before."""
+
+    def setUp(self):
+        self.kernel = Kernel()
+        self.file = os.path.join(self.kernel.dir, "taken")
+        with open(self.file, "wb") as f:
+            f.write(bytes(4))
+        self.kernel.__enter__()
+        self.addCleanup(self.kernel.__exit__)
+        self.run_ok("import os, subprocess, sys, time")
+
+    def answer(self, number):
+        with open(self.file, "r+b", buffering=0) as f:
+            f.write(struct.pack("<I", number))
+
+    def asked(self, code, **kwargs):
+        """Run a cell whose questions are answered; return what it had told at each."""
+        had, told = [], []
+
+        def on(kind, content):
+            if kind == "taken_request":
+                told.append("".join(had))
+                self.answer(content["number"])
+            elif kind == "stream":
+                had.append(content["text"])
+            elif kind == "display_data":
+                had.append(content["data"]["text/plain"])
+
+        self.run_ok(code, on=on, **kwargs)
+        return told
+
+    def test_what_came_before_is_told_when_it_asks(self):
+        self.assertEqual(self.asked("print(1)\nos.system('true')\nprint(2)\nsubprocess.run(['true']);"), ["1\n", "1\n2\n"])
+        self.assertEqual(self.asked("display({'text/plain': 'd'}, raw=True)\n!true"), ["d"])
+        self.assertEqual(self.asked("print(1)\n_ = os.write(1, b'x'), os.write(2, b'y')"), ["1\n"])
+        self.assertEqual(self.asked("print(1)\nos.fork() or os._exit(0)\n_ = os.wait()"), ["1\n"])
+        told = self.asked(
+            "import threading\n"
+            "ts = [threading.Thread(target=lambda: (print('t'), os.system('true'))) for _ in range(8)]\n"
+            "for t in ts: t.start()\n"
+            "for t in ts: t.join()"
+        )
+        self.assertEqual(sorted(told[-1]), sorted("t\n" * 8))
+
+    def test_it_asks_only_where_something_was_told(self):
+        self.assertEqual(self.asked("for _ in range(5): os.system('true'); os.write(1, b'')"), [])
+        self.assertEqual(len(self.asked("print(1)\nfor _ in range(5): os.system('true')")), 1)
+        self.assertEqual(self.asked("r, w = os.pipe(); print(1); _ = os.write(w, b'x')"), [])
+
+    def test_a_reader_that_never_answers_is_not_waited_for_for_ever(self):
+        self.run_ok("import cellard_output; cellard_output.Taken.PATIENCE = 0.2")
+        cell = self.run_ok("for i in range(3): print(i); os.system('echo child')")
+        self.assertEqual((cell.stdout, cell.raw[1]), ("0\n1\n2\n", "child\n" * 3))
+
+    def test_the_wait_can_be_interrupted(self):
+        cell = self.kernel.run("print(1); subprocess.run(['echo', 'child'])", interrupt=[0.5])
+        self.assertEqual((cell.error, cell.raw[1]), ("KeyboardInterrupt", ""))
+        self.assertEqual(self.asked("print(2); os.system('true');"), ["2\n"])
+
+    def test_a_file_that_a_cell_has_spoilt_costs_the_order_alone(self):
+        self.run_ok(f"os.truncate({self.file!r}, 1)")
+        cell = self.run_ok("for i in range(3): print(i); os.system('echo child')")
+        self.assertEqual((cell.stdout, cell.raw[1]), ("0\n1\n2\n", "child\n" * 3))
 
 
 class Raw(KernelTest):
