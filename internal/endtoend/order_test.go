@@ -120,3 +120,34 @@ func (s *stream) puts() (lines []string) {
 	flush()
 	return lines
 }
+
+// What a cell asks in the kernel's name, and what it does to the file of the answers, costs
+// no more than the order.
+func TestOrderIsAskedForBadly(t *testing.T) {
+	a := start(t, config{})
+	a.cell("python", `
+import os, subprocess
+k = get_ipython().kernel
+for content in [{}, {"number": -1}, {"number": "x"}, {"number": 2**40}, {"number": None}, {"number": [[1] * 300_000]}, b'["number"]', b'"number"', b'{']:
+    for parent in [k.get_parent(), {}, {"header": {"msg_id": "another"}}]:
+        k.session.send(k.iopub_socket, "taken_request", content, parent=parent)`)
+	turn := object{"code": "for i in range(3):\n  print('a', i)\n  _ = subprocess.run(['echo', 'b', str(i)])"}
+	const want = "a 0\nb 0\na 1\nb 1\na 2\nb 2\n"
+	if x := a.run(turn); x.Stdout != want || x.Status != api.StatusOK {
+		t.Errorf("%s", show(x))
+	}
+	// It is written to where it was made, whatever lies there now.
+	a.cell("python", `
+import sys
+here = os.path.dirname(sys.modules["cellard_kernel"].__file__)
+taken = os.path.join(here, "taken")
+os.remove(taken)
+os.symlink(os.path.abspath("elsewhere"), taken)
+with open("elsewhere", "w") as f: _ = f.write("mine")`)
+	if x := a.run(turn); x.Stdout != want || x.Status != api.StatusOK {
+		t.Errorf("%s", show(x))
+	}
+	if got := a.cell("python", "print(open('elsewhere').read())"); got != "mine\n" {
+		t.Errorf("the cell's file has %q", got)
+	}
+}
