@@ -125,10 +125,21 @@ func TestStoppedCellTellsOnce(t *testing.T) {
 	}
 }
 
-// What forks faster than it can be looked for ends too, where it can be made to stand still.
+// What forks faster than it can be looked for ends too, whether or not it can be made to
+// stand still.
 func TestStoppedCellForks(t *testing.T) {
 	t.Parallel()
-	a := grouped(t)
+	t.Run("groups", func(t *testing.T) { stoppedCellForks(t, grouped(t)) })
+	t.Run("no groups", func(t *testing.T) {
+		a := newAgent(t, nil)
+		groups := a.groups
+		a.groups = nil
+		t.Cleanup(groups.Close)
+		stoppedCellForks(t, a)
+	})
+}
+
+func stoppedCellForks(t *testing.T, a *agent) {
 	mark := fmt.Sprintf("chain_%d", time.Now().UnixNano())
 	script := "trap '' INT TERM; f() { [ $1 -gt 10000 ] || f $(($1 + 1)) & }; " + // it ends by itself
 		"for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do f 0; done; echo ready; : " + mark

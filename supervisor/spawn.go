@@ -188,8 +188,12 @@ func offerToOOM(pid int) {
 func (s *spawner) reapOrphans() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.wait(procfs.Children(os.Getpid()))
+}
+
+func (s *spawner) wait(children []procfs.Stat) {
 	own, _ := unix.Getsid(0)
-	for _, p := range procfs.Children(os.Getpid()) {
+	for _, p := range children {
 		if s.started[p.PID] == nil && p.State == 'Z' && p.Session != own {
 			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 		}

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"syscall"
 	"time"
+
+	"github.com/cellard/cellard/internal/procfs"
 )
 
 // sweep is how far it has come that what a stopped cell has started ends.
@@ -22,13 +24,14 @@ const (
 	sweepEvery = 10 * time.Millisecond
 	sweepMost  = 3 * sweepAfter
 	sweepKills = 3 // at the least, however slow the machine is
+	sweepRush  = 50 * time.Millisecond
 )
 
 // swept reports whether nothing is left of what a stopped cell has started that could be
 // ended; else it is to be asked again at c.stop.sweep.next. The kernel is through with the cell.
 func (s *session) swept(c *cell) bool {
 	born := s.k.bornSince(c.born)
-	if len(born) == 0 {
+	if len(born) == 0 && s.none(c.born) {
 		return true
 	}
 	w, now := &c.stop.sweep, time.Now()
@@ -40,7 +43,7 @@ func (s *session) swept(c *cell) bool {
 		s.about(c.e).Warn("a process that the stopped cell has started does not end", "generation", s.gen)
 		return true
 	case past >= 2*sweepAfter:
-		s.k.killBorn(c.born)
+		s.killBorn(c.born)
 		w.kills++
 	case past >= sweepAfter:
 		if w.told == nil {
@@ -56,4 +59,48 @@ func (s *session) swept(c *cell) bool {
 	}
 	w.next = now.Add(sweepEvery)
 	return false
+}
+
+// none tells for certain that there is nothing that the kernel has started since. What forks
+// another and ends, again and again, can be missed unless it stands still, or is looked for
+// with care.
+func (s *session) none(since procfs.Moment) bool {
+	if s.k.launch.Own {
+		return true
+	}
+	if s.k.group == nil {
+		_, none := s.look(since)
+		return none
+	}
+	var born []procfs.Stat
+	s.k.group.Frozen(func() { born = s.k.bornSince(since) })
+	return len(born) == 0
+}
+
+// look is bornSince for where there are no groups, by procfs.Look.
+func (s *session) look(since procfs.Moment) (born []procfs.Stat, none bool) {
+	s.m.spawn.mu.Lock()
+	defer s.m.spawn.mu.Unlock()
+	return procfs.Look(func(p procfs.Stat, child bool) procfs.Kind {
+		switch {
+		case p.PID == s.k.Pid() || s.k.helper(p):
+			return procfs.Part
+		case !since.Before(p) || child && p.State != 'Z' && p.Session != s.k.Pid() && !procfs.HasMark(p.PID, s.k.mark):
+			return procfs.Other
+		}
+		return procfs.Sought // or an orphan that has ended: nobody knows whose it was
+	}, s.m.spawn.wait)
+}
+
+// killBorn kills what the kernel has started since: while it stands still, or else so
+// quickly that what forks another and ends is met with both alive.
+func (s *session) killBorn(since procfs.Moment) {
+	s.k.killBorn(since)
+	for end := time.Now().Add(sweepRush); s.k.group == nil && !s.k.launch.Own && time.Now().Before(end); {
+		born, none := s.look(since)
+		if none {
+			return
+		}
+		signalAll(born, sigKill)
+	}
 }

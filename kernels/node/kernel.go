@@ -204,13 +204,19 @@ const askAgain = 50 * time.Millisecond
 
 // stop asks Node until the cell has ended, and ends the processes that it started.
 func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.Moment) error {
+	// What the cell has started ends, which it may wait for; once more when it is over, for
+	// what came meanwhile.
+	over := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
+		k.p.reaper.End(since, nil, over)
+		<-over
 		k.p.reaper.End(since, nil, nil)
 	}()
 	defer wg.Wait()
+	defer close(over)
 	ticker := time.NewTicker(askAgain)
 	defer ticker.Stop()
 	for asks := 0; ; asks++ {

@@ -241,6 +241,49 @@ func TestReaper(t *testing.T) {
 	}
 }
 
+// What forks another and ends, again and again, ends too, and none of it is missed; what a
+// process starts that was there before is left alone.
+func TestReaperChains(t *testing.T) {
+	r := NewReaper()
+	file := filepath.Join(t.TempDir(), "chain")
+	if err := os.WriteFile(file, []byte("trap '' INT TERM\n[ $2 -gt 5000 ] || sh $0 $1 $(($2 + 1)) &\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	count := func(mark string) (n int) {
+		for _, p := range procfs.All() {
+			if procfs.Runs(p.PID, file+"\x00"+mark) {
+				n++
+			}
+		}
+		return n
+	}
+	early := exec.Command("sh", "-c", "while :; do sleep 0.01; done")
+	if err := early.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * procfs.Tick) // the moment's own precision
+	since := procfs.Now()
+	for range 10 {
+		if err := exec.Command("sh", file, "late", "0").Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "chains fork", func() bool { return count("late") > 0 })
+	r.End(since, nil, nil)
+	for range 50 { // a look can miss what comes and goes
+		if n := count("late"); n != 0 {
+			t.Fatalf("%d are left", n)
+		}
+	}
+	if p, ok := procfs.Read(early.Process.Pid); !ok || p.State == 'Z' {
+		t.Error("what was there before has ended")
+	}
+	r.Close()
+	if p, ok := procfs.Read(early.Process.Pid); ok && p.State != 'Z' {
+		t.Error("Close has left a process")
+	}
+}
+
 // Of commands that Run runs nobody else takes the end.
 func TestReaperRun(t *testing.T) {
 	r := NewReaper()

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -140,7 +139,12 @@ func awaitEnd(pid int) {
 func (r *Reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range procfs.Children(os.Getpid()) {
+	r.wait(procfs.Children(os.Getpid()))
+}
+
+// wait waits for those children that have ended, but its own. The caller holds the lock.
+func (r *Reaper) wait(children []procfs.Stat) {
+	for _, p := range children {
 		if p.State == 'Z' && !r.own[p.PID] {
 			_, _ = unix.Wait4(p.PID, nil, unix.WNOHANG, nil)
 		}
@@ -154,17 +158,27 @@ func (r *Reaper) Close() {
 	r.wg.Wait()
 }
 
-// Born are the processes that came from this one since a moment, but the spared. Those
-// that were started by Start are none of them.
+// Born are the processes that came from this one since a moment, but the spared, and what
+// they have started. Those that were started by Start are none of them, nor is what a
+// process starts that was there before. Some can be missed: see look.
 func (r *Reaper) Born(since procfs.Moment, spare func(pid int) bool) []procfs.Stat {
-	family := procfs.Family(os.Getpid(), "")
+	born, _ := r.look(since, spare)
+	return born
+}
+
+// look is Born. none tells for certain that there is nothing: see procfs.Look.
+func (r *Reaper) look(since procfs.Moment, spare func(pid int) bool) (born []procfs.Stat, none bool) {
 	r.mu.Lock()
-	family = slices.DeleteFunc(family, func(p procfs.Stat) bool { return !since.Before(p) || r.own[p.PID] })
-	r.mu.Unlock()
-	if spare != nil {
-		family = slices.DeleteFunc(family, func(p procfs.Stat) bool { return spare(p.PID) })
-	}
-	return family
+	defer r.mu.Unlock()
+	return procfs.Look(func(p procfs.Stat, _ bool) procfs.Kind {
+		switch {
+		case r.own[p.PID] || spare != nil && spare(p.PID):
+			return procfs.Part
+		case since.Before(p):
+			return procfs.Sought
+		}
+		return procfs.Other
+	}, r.wait)
 }
 
 // The steps of End.
@@ -172,6 +186,7 @@ const (
 	endTerm = 150 * time.Millisecond
 	endKill = 400 * time.Millisecond
 	endMost = 3 * time.Second
+	endLook = 5 * time.Millisecond
 )
 
 // End ends the processes that came from this one since a moment, but the spared:
@@ -189,19 +204,23 @@ func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-cha
 		case t >= endTerm:
 			sig = unix.SIGTERM
 		}
-		born := r.Born(since, spare)
-		if len(born) == 0 {
+		born, none := r.look(since, spare)
+		if none {
 			return
 		}
+		pause := endLook
 		for _, p := range born {
-			if sent[p.PID] != sig || sig == unix.SIGKILL {
+			if sent[p.PID] != sig {
 				sent[p.PID] = sig
 				_ = unix.Kill(p.PID, sig)
 				_ = unix.Kill(p.PID, unix.SIGCONT) // one that was stopped takes nothing else
+				if sig == unix.SIGKILL {
+					pause = 0 // it may just have forked: only who is quick gets both
+				}
 			}
 		}
 		select {
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(pause):
 		case <-enough:
 			return
 		}

@@ -1,0 +1,50 @@
+package procfs
+
+import "os"
+
+// Kind is what a process is to Look.
+type Kind int
+
+const (
+	Other  Kind = iota // is left out, and what is below it
+	Part               // is left out, but not what is below it
+	Sought             // is found, with what is sought below it
+)
+
+// Look finds living processes below this one, which adopts orphans (a subreaper). kind
+// tells what each is, and whether it is a child of this process; reap is to wait for those
+// of the children that have ended. Nobody else waits for them meanwhile.
+//
+// Some can be missed, but none tells for certain that there is nothing. A process that forks
+// another and ends, again and again, is hard to see: its child becomes one of this process.
+// So these are listed last; and where one of them had ended, its own may have come after.
+func Look(kind func(p Stat, child bool) Kind, reap func(children []Stat)) (found []Stat, none bool) {
+	self := os.Getpid()
+	seen := map[int]bool{}
+	none = true
+	var walk func(children []Stat, child, deep bool)
+	walk = func(children []Stat, child, deep bool) {
+		for _, p := range children {
+			if seen[p.PID] {
+				continue
+			}
+			is := kind(p, child)
+			if is == Sought {
+				none = none && deep // listed last there was none
+				if p.State == 'Z' || p.State == 'X' {
+					continue
+				}
+				none = false
+				found = append(found, p)
+			}
+			if seen[p.PID] = true; deep && is != Other {
+				walk(Children(p.PID), false, true)
+			}
+		}
+	}
+	first := Children(self)
+	walk(first, true, true)
+	reap(first)
+	walk(Children(self), true, false)
+	return found, none
+}
