@@ -22,5 +22,9 @@ func TestFIFO(t *testing.T) {
 		s.run("x").text("41").out("", "")
 		s.within(soon, "fs.openSync('b', 'w'); for (;;);").stopped()
 		s.run("x").text("41").out("", "")
+		// Somebody holds it open and nobody reads.
+		s.run("const held = fs.openSync('b', 'r+')").ok()
+		s.within(soon, "fs.writeFileSync('b', 'x'.repeat(200000)); for (;;);").stopped()
+		s.run("x").text("41").out("", "")
 	})
 }

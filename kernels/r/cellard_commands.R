@@ -5,6 +5,7 @@ base_quit <- base::quit
 base_system <- base::system
 base_system2 <- base::system2
 base_calling <- base::withCallingHandlers
+base_try <- base::tryCatch
 
 setup_commands <- function() {
   quit <- function(save = "default", status = 0, runLast = TRUE) leave(status)

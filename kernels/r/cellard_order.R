@@ -29,8 +29,14 @@ part <- function() {
   number <- parting$number <- parting$number + 1L
   publish("taken_request", list(number = number))
   end <- Sys.time() + PATIENCE
+  seen <- FALSE
   while (taken() < number && Sys.time() < end) {
-    Sys.sleep(PAUSE)
+    base_try(Sys.sleep(PAUSE), interrupt = function(e) seen <<- TRUE)
+  }
+  if (seen) {
+    # Sys.sleep takes interrupts that are suspended too (R 4.2). It is the cell's, if
+    # that runs.
+    tools::pskill(session$pid, tools::SIGINT)
   }
   invisible()
 }
