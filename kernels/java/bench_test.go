@@ -22,7 +22,8 @@ func BenchmarkCell(b *testing.B) {
 	if err := Prepare(context.Background(), j, dir, os.Environ()); err != nil {
 		b.Fatal(err)
 	}
-	for name, code := range map[string]string{"expression": "1", "statement": "{ System.currentTimeMillis(); }", "declaration": "int x = 1;"} {
+	for name, code := range map[string]string{"expression": "1", "statement": "{ System.currentTimeMillis(); }", "declaration": "int x = 1;",
+		"println": "for (int i = 0; i < 100_000; i++) System.out.println(i);", "start": `new ProcessBuilder("true").start().waitFor();`} {
 		b.Run(name, func(b *testing.B) {
 			l := New(Options{Java: j, Cache: dir, Reaper: reaper})
 			if _, err := l.Info(); err != nil {

@@ -1,8 +1,13 @@
 package java
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
@@ -88,6 +93,91 @@ func TestStreams(t *testing.T) {
 		if e := r.Stream("stderr"); !strings.Contains(e, "RuntimeException: lost") {
 			t.Errorf("%q", e)
 		}
+	})
+}
+
+// What a cell puts out in several ways comes in its order, also where the front end is
+// slower than the cell.
+func TestOrder(t *testing.T) {
+	const start = `new ProcessBuilder("echo", "b", "" + i).inheritIO().start().waitFor();`
+	onEach(t, func(t *testing.T, s *session) {
+		for name, turn := range map[string]string{
+			"text, child":         `System.out.println("a " + i); ` + start,
+			"stderr, child":       `System.err.println("a " + i); ` + start,
+			"display, child":      `display("text/html", "a " + i); ` + start,
+			"child, text":         strings.Replace(start, `"b"`, `"a"`, 1) + ` System.out.println("b " + i);`,
+			"child, display":      strings.Replace(start, `"b"`, `"a"`, 1) + ` display("text/html", "b " + i);`,
+			"stderr, stdout":      `System.err.println("a " + i); System.out.println("b " + i);`,
+			"display, text":       `display("text/html", "a " + i); System.out.println("b " + i);`,
+			"text, pipeline":      `System.out.println("a " + i); var p = ProcessBuilder.startPipeline(List.of(new ProcessBuilder("echo", "b", "" + i), new ProcessBuilder("cat").redirectOutput(ProcessBuilder.Redirect.INHERIT))); p.get(1).waitFor();`,
+			"text, Runtime":       `System.out.println("a " + i); Runtime.getRuntime().exec(new String[] {"sh", "-c", "echo b " + i + " >/proc/$PPID/fd/1"}).waitFor();`,
+			"text, reference":     `System.out.println("a " + i); Callable<Process> start = new ProcessBuilder("echo", "b", "" + i).inheritIO()::start; start.call().waitFor();`,
+			"text, interrupted":   `System.out.println("a " + i); Thread.currentThread().interrupt(); Process p = new ProcessBuilder("echo", "b", "" + i).inheritIO().start(); if (!Thread.interrupted()) throw new Exception("no longer interrupted"); p.waitFor();`,
+			"text, other threads": `int n = i; Thread t = new Thread(() -> { System.out.println("a " + n); try { new ProcessBuilder("echo", "b", "" + n).inheritIO().start().waitFor(); } catch (Exception e) { } }); t.start(); t.join();`,
+		} {
+			t.Run(name, func(t *testing.T) {
+				code := fmt.Sprintf("for (int i = 0; i < %d; i++) { %s }", kerneltest.Turns, turn)
+				for _, slow := range []time.Duration{0, 5 * time.Millisecond} {
+					s.ok(t, code, func(_ *kernel.Cell, r *kerneltest.Recorder) { r.Slow = slow }).Turned(t)
+				}
+			})
+		}
+		// A reference to each of the methods does what the method does.
+		s.is(t, `interface Exec { Process of(String[] command, String[] env, File dir) throws IOException; }
+interface Pipeline { List<Process> of(List<ProcessBuilder> builders) throws IOException; }
+Exec exec = Runtime.getRuntime()::exec; Pipeline pipeline = ProcessBuilder::startPipeline;
+String said(Process p) throws IOException { return new String(p.getInputStream().readAllBytes()); }
+said(exec.of(new String[] {"sh", "-c", "echo $V; pwd"}, new String[] {"V=v"}, new File("/proc"))) + said(pipeline.of(List.of(new ProcessBuilder("echo", "x"), new ProcessBuilder("tr", "x", "y"))).get(1))`, `"v\n/proc\ny\n"`)
+		// One that can't be started fails where it was, with the cell's lines alone.
+		r := s.fails(t, "\n"+`new ProcessBuilder("/no/such").start();`, "java.io.IOException", "/no/such")
+		if got := r.trace(); strings.Contains(got, "cellard") || !strings.Contains(got, "\tat (In[") {
+			t.Errorf("%s", got)
+		}
+		s.fails(t, "ProcessBuilder none = null; none.start();", "java.lang.NullPointerException", "")
+	})
+}
+
+// held is a front end that takes nothing before it is let go.
+type held struct {
+	*kerneltest.Recorder
+	asked, gone chan struct{}
+	once        sync.Once
+}
+
+func (h *held) Publish(msgType string, content any) {
+	h.once.Do(func() { close(h.asked) })
+	<-h.gone
+	h.Recorder.Publish(msgType, content)
+}
+
+// A cell whose time is up while the start of a process waits for the front end starts
+// none, and the state is kept.
+func TestStopsWhileSettling(t *testing.T) {
+	onEach(t, func(t *testing.T, s *session) {
+		s.ok(t, "int kept = 7; int started = 0;")
+		h := &held{Recorder: &kerneltest.Recorder{}, asked: make(chan struct{}), gone: make(chan struct{})}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		over := make(chan error, 1)
+		go func() {
+			over <- s.Execute(ctx, kernel.NewCell(`display("text/html", "a"); new ProcessBuilder("echo", "b").inheritIO().start(); started++;`, h))
+		}()
+		<-h.asked
+		cancel(kernel.ErrInterrupted)
+		time.Sleep(200 * time.Millisecond) // for Java to hear of it
+		close(h.gone)
+		select {
+		case err := <-over:
+			if !errors.Is(err, kernel.ErrInterrupted) {
+				t.Error(err)
+			}
+		case <-time.After(patience):
+			t.Fatal("it does not stop")
+		}
+		if got := h.Stream("stdout"); got != "" {
+			t.Errorf("a process was started: %q", got)
+		}
+		s.is(t, "kept + started", "7")
 	})
 }
 

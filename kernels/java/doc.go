@@ -11,6 +11,11 @@
 // library through the debugger's protocol (jdwp.go), ends the processes that a cell
 // has started, and changes the process's directory for a cell (directory.go).
 //
+// What a cell prints and shows comes as frames; what children and native code write to
+// the descriptors 1 and 2 comes through kernels/output. Before a frame is handed on,
+// those pipes are emptied (read), and before a cell starts a process Java waits until its
+// frames were handed on (Calls.settle, Guard.starts): so both keep their order.
+//
 // # Who owns what
 //
 // New starts nothing. Info starts the virtual machine, and Close ends it and waits for

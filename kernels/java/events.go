@@ -31,17 +31,20 @@ func (l *Language) read() {
 			close(l.ready)
 		}
 	}()
-	var t text
 	for {
-		err := t.wait(l)
+		err := l.wait()
 		var f *frame
 		if err == nil {
 			f, err = readFrame(l.m.in)
 		}
-		if err == nil && t.add(l, f) {
+		if l.m.arrivals.some() {
+			// What children have written to the pipes was there before this frame.
+			l.m.streams.HandOn()
+		}
+		if err == nil && l.add(f) {
 			continue
 		}
-		t.give()
+		l.m.streams.Do(l.text.give)
 		if err == nil {
 			err = l.take(f)
 		}
@@ -65,7 +68,7 @@ func (l *Language) fail(err error) {
 	_ = l.m.cmd.Process.Kill()
 }
 
-// text is what a cell has printed and has not been handed on.
+// text is what a cell has printed and has not been handed on; the lock of Streams is its.
 type text struct {
 	cell   *cell
 	stderr bool
@@ -74,36 +77,44 @@ type text struct {
 
 // wait returns when there is something to read; or hands on the text and then waits,
 // when nothing comes for a moment.
-func (t *text) wait(l *Language) error {
-	if len(t.bytes) == 0 || l.m.in.Buffered() > 0 {
+func (l *Language) wait() error {
+	if l.m.in.Buffered() > 0 {
+		return nil
+	}
+	held := false
+	l.m.streams.Do(func() { held = len(l.text.bytes) > 0 })
+	if !held {
 		return nil
 	}
 	_ = l.m.inFile.SetReadDeadline(time.Now().Add(moment))
 	_, err := l.m.in.Peek(1)
 	_ = l.m.inFile.SetReadDeadline(time.Time{})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.give()
+		l.m.streams.Do(l.text.give)
 		return nil
 	}
 	return err
 }
 
 // add takes a frame if it is of text; false if it is not.
-func (t *text) add(l *Language, f *frame) bool {
+func (l *Language) add(f *frame) bool {
 	if f.kind != fromStdout && f.kind != fromStderr {
 		return false
 	}
 	c, _ := l.cell(f.number())
-	stderr := f.kind == fromStderr
+	l.m.streams.Do(func() { l.text.add(c, f.kind == fromStderr, f.rest) })
+	return true
+}
+
+func (t *text) add(c *cell, stderr bool, b []byte) {
 	if c != t.cell || stderr != t.stderr {
 		t.give()
 		t.cell, t.stderr = c, stderr
 	}
-	t.bytes = append(t.bytes, f.rest...)
+	t.bytes = append(t.bytes, b...)
 	if len(t.bytes) >= textBytes {
 		t.give()
 	}
-	return true
 }
 
 func (t *text) give() {
@@ -153,7 +164,7 @@ func (l *Language) take(f *frame) error {
 			delete(l.calls, id)
 		}
 		l.mu.Unlock()
-	case fromFile, fromInput, fromStuck, fromReplace:
+	case fromFile, fromInput, fromStuck, fromReplace, fromSettle:
 		return l.serve(f)
 	default:
 		return fmt.Errorf("%w: of an unknown type %d", errFrame, f.kind)
@@ -188,6 +199,8 @@ func (l *Language) serve(f *frame) error {
 		} else if !f.bad {
 			l.beside(func() { answer(c.to.Input(ctx, prompt, password)) })
 		}
+	case fromSettle:
+		answer("", nil)
 	case fromStuck:
 		hard, tid := f.flag(), f.small()
 		l.beside(func() { answer("", l.stopStuck(hard, tid)) })

@@ -44,6 +44,7 @@ type Language struct {
 	reading  sync.WaitGroup
 	ready    chan struct{} // closed when the version has come, or the machine has ended
 	stopper  *stopper
+	text     text
 	fileSize int64
 
 	mu       sync.Mutex
@@ -104,6 +105,7 @@ func (l *Language) start() error {
 		return err
 	}
 	l.m = m
+	m.streams.Before(l.text.give)
 	l.reading.Add(1)
 	go l.read()
 	select {

@@ -25,16 +25,17 @@ const quitWithin = 3 * time.Second
 
 // machine is a virtual machine that runs the Java side.
 type machine struct {
-	cmd     *exec.Cmd
-	thread  *thread
-	reaper  *output.Reaper
-	streams *output.Streams
-	in      *bufio.Reader // frames from Java
-	inFile  *os.File
-	outMu   sync.Mutex
-	out     *os.File
-	quit    time.Duration // how long it has for its end
-	private string        // a directory of its own for the jars, "" where they lie in the cache
+	cmd      *exec.Cmd
+	thread   *thread
+	reaper   *output.Reaper
+	streams  *output.Streams
+	in       *bufio.Reader // frames from Java
+	inFile   *os.File
+	arrivals arrivals
+	outMu    sync.Mutex
+	out      *os.File
+	quit     time.Duration // how long it has for its end
+	private  string        // a directory of its own for the jars, "" where they lie in the cache
 
 	listener net.Listener // for the debugger's interface; nil where there is no loopback
 	connect  sync.WaitGroup
@@ -77,7 +78,9 @@ func startMachine(o *Options) (_ *machine, err error) {
 	}
 	defer stdout.Close()
 	defer stderr.Close()
-	m.out, m.inFile, m.in, m.streams = out, in, bufio.NewReaderSize(in, 64<<10), streams
+	m.out, m.inFile, m.streams = out, in, streams
+	m.arrivals.r = in
+	m.in = bufio.NewReaderSize(&m.arrivals, 64<<10)
 
 	args, err := arguments(o, archive(dir, o.Java))
 	if err == nil {

@@ -91,6 +91,8 @@ var endless = map[string]string{
 	"child that is read":      `new ProcessBuilder("sleep", "300").start().getInputStream().read();`,
 	"child that resists":      `new ProcessBuilder("sh", "-c", "trap '' INT TERM HUP; while :; do sleep 1; done").start().waitFor();`,
 	"child of its own":        `new ProcessBuilder("setsid", "sh", "-c", "sleep 300 & sleep 300").start().waitFor();`,
+	"children, one by one":    `while (true) { System.out.println("old"); new ProcessBuilder("true").start().waitFor(); }`,
+	"children of threads":     `for (int i = 0; i < 4; i++) new Thread(() -> { while (true) try { System.out.println("old"); new ProcessBuilder("true").start().waitFor(); } catch (Throwable e) { } }).start(); while (true) {}`,
 	"accept":                  `new ServerSocket(0).accept();`,
 	"channel":                 `java.nio.channels.ServerSocketChannel.open().bind(new InetSocketAddress(0)).accept();`,
 	"datagram":                `new DatagramSocket(0).receive(new DatagramPacket(new byte[9], 9));`,

@@ -32,6 +32,7 @@ import (
 //	N  input: call, id, password, prompt
 //	K  threads are stuck: call, hard, the cells' thread's number if it is one (4 bytes)
 //	P  replace a class: call, signature, class file
+//	W  is what came before handed on?: call
 //	Z  a cell's end: id, stopped, failed; then, if so, name, value, lines (4 bytes), and these
 //	B  the answer to S, C, I, Q or V: call, then its fields
 const (
@@ -42,6 +43,7 @@ const (
 	fromResult, fromDisplay, fromUpdate       = 'R', 'D', 'U'
 	fromClear, fromFile, fromInput, fromStuck = 'L', 'F', 'N', 'K'
 	fromReplace, fromEnd, fromReply           = 'P', 'Z', 'B'
+	fromSettle                                = 'W'
 )
 
 const (
@@ -58,6 +60,25 @@ type frame struct {
 	kind byte
 	rest []byte
 	bad  bool // a field was not there
+}
+
+// arrivals remembers of a reader whether something has come.
+type arrivals struct {
+	r   io.Reader
+	any bool
+}
+
+func (a *arrivals) Read(b []byte) (int, error) {
+	n, err := a.r.Read(b)
+	a.any = true
+	return n, err
+}
+
+// some tells whether something has come since the last call.
+func (a *arrivals) some() bool {
+	any := a.any
+	a.any = false
+	return any
 }
 
 // readFrame reads a frame. Memory grows with what comes, not with what is announced.

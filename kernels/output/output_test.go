@@ -99,6 +99,44 @@ func TestStreamsHandOn(t *testing.T) {
 	}
 }
 
+// What waits for more is handed on before what comes through the pipes, however that is
+// asked for, and is the cell's that it came with.
+func TestStreamsBefore(t *testing.T) {
+	s, stdout, stderr, err := NewStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	defer stderr.Close()
+	defer stdout.Close()
+	r := &kerneltest.Recorder{}
+	c := kernel.NewCell("", r)
+	s.SetCell(c)
+	held := ""
+	s.Before(func() { c.Stdout(held); held = "" })
+	want := ""
+	for i, taken := range []func(){s.HandOn, s.Drain, func() { s.SetCell(nil) }, nil} {
+		s.SetCell(c)
+		s.Do(func() { held = fmt.Sprint("held ", i, " ") })
+		fmt.Fprint(stdout, "piped ", i, "\n")
+		want += fmt.Sprintf("held %d piped %d\n", i, i)
+		if taken == nil {
+			until(t, "text comes", func() bool {
+				return strings.HasSuffix(r.Stream("stdout"), "\n") && len(r.Stream("stdout")) == len(want)
+			})
+		} else {
+			taken()
+		}
+		if got := r.Stream("stdout"); got != want {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+	s.Do(func() { held = "kept" })
+	if s.HandOn(); r.Stream("stdout") != want {
+		t.Error("it was called where there is nothing in the pipes")
+	}
+}
+
 // A writer that is cut between the bytes of a character, and one that writes much.
 func TestStreamsWhole(t *testing.T) {
 	s, stdout, stderr, err := NewStreams()

@@ -26,6 +26,7 @@ type Streams struct {
 	decoders [2]mime.Decoder
 	cell     *kernel.Cell
 	filter   func(text string, end bool) string
+	before   func()
 }
 
 // NewStreams makes two pipes, and their writing ends for the process that is about to
@@ -61,6 +62,17 @@ func (s *Streams) FilterStderr(f func(text string, end bool) string) {
 	s.mu.Lock()
 	s.filter = f
 	s.mu.Unlock()
+}
+
+// Before has a function called before text is handed on, for what came earlier another
+// way and waits for more. Nothing is handed on meanwhile.
+func (s *Streams) Before(f func()) { s.Do(func() { s.before = f }) }
+
+// Do calls a function while nothing is handed on.
+func (s *Streams) Do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
 }
 
 func (s *Streams) pump() {
@@ -125,6 +137,9 @@ func (s *Streams) drain() {
 func (s *Streams) give(i int, b []byte) {
 	if len(b) == 0 {
 		return
+	}
+	if s.before != nil {
+		s.before()
 	}
 	s.text(i, s.decoders[i].Write(b), false)
 }

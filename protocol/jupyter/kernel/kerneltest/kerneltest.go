@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"time"
 
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
@@ -15,6 +16,8 @@ type Recorder struct {
 	// Answers are given to the cell's questions, in order; past them a question fails
 	// with kernel.ErrStdinNotAllowed.
 	Answers []string
+	// Slow is how long each message takes, as with a front end that falls behind.
+	Slow time.Duration
 
 	mu       sync.Mutex
 	messages []Message
@@ -29,6 +32,7 @@ type Message struct {
 
 // Publish keeps a message, as it would go on the wire.
 func (r *Recorder) Publish(msgType string, content any) {
+	time.Sleep(r.Slow)
 	m := Message{Type: msgType}
 	b, err := json.Marshal(content)
 	if err == nil {

@@ -6,6 +6,9 @@ import java.util.Map;
 
 /** Questions to the process that started this one, each answered by a frame 'A'. */
 final class Calls {
+    /** How long, in ms, a process waits for a reader that does not take what was put out before. */
+    private static final long SETTLE = 10_000;
+
     private final Wire wire;
     private final Map<Long, Answer> waiting = new HashMap<>();
     private long last;
@@ -38,6 +41,34 @@ final class Calls {
             return ask(type, fields, timeout, false);
         } catch (InterruptedException e) {
             throw new AssertionError(e); // they are let pass
+        }
+    }
+
+    /**
+     * Returns when all that was put out before is handed on. What a process then writes to
+     * the descriptors comes by another way than what is put out here, and comes after it.
+     */
+    void settle(Cell cell) {
+        long end = System.nanoTime() + SETTLE * 1_000_000;
+        boolean interrupted = Thread.interrupted();
+        try {
+            for (long left = SETTLE; left > 0; left = (end - System.nanoTime()) / 1_000_000) {
+                if (cell.dead) {
+                    throw StopCell.INSTANCE;
+                }
+                try {
+                    ask('W', frame -> {}, left);
+                    return;
+                } catch (InterruptedException e) {
+                    interrupted = true; // the cell's stop, or what the process's start is to see
+                }
+            }
+        } catch (IOException e) {
+            // nobody is left to read
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 

@@ -1,5 +1,9 @@
 package cellard.kernel;
 
+import java.io.File;
+import java.io.IOException;
+import java.util.List;
+
 /** What the bytecode of cells calls: see Instrument, which puts the calls there. */
 public final class Guard {
     /** Tells that some cell which is to stop may still have a thread. */
@@ -30,5 +34,55 @@ public final class Guard {
             throw new NullPointerException();
         }
         exit(status);
+    }
+
+    /** Stands before each call that starts a process, see Calls.settle. */
+    public static void starts() {
+        Cell cell = Main.output().current();
+        if (cell != null) {
+            Main.calls().settle(cell);
+        }
+    }
+
+    // What follows stands for references to the methods that start processes.
+
+    public static Process start(ProcessBuilder builder) throws IOException {
+        starts();
+        return builder.start();
+    }
+
+    public static List<Process> startPipeline(List<ProcessBuilder> builders) throws IOException {
+        starts();
+        return ProcessBuilder.startPipeline(builders);
+    }
+
+    public static Process exec(Runtime runtime, String command) throws IOException {
+        starts();
+        return runtime.exec(command);
+    }
+
+    public static Process exec(Runtime runtime, String command, String[] env) throws IOException {
+        starts();
+        return runtime.exec(command, env);
+    }
+
+    public static Process exec(Runtime runtime, String command, String[] env, File dir) throws IOException {
+        starts();
+        return runtime.exec(command, env, dir);
+    }
+
+    public static Process exec(Runtime runtime, String[] command) throws IOException {
+        starts();
+        return runtime.exec(command);
+    }
+
+    public static Process exec(Runtime runtime, String[] command, String[] env) throws IOException {
+        starts();
+        return runtime.exec(command, env);
+    }
+
+    public static Process exec(Runtime runtime, String[] command, String[] env, File dir) throws IOException {
+        starts();
+        return runtime.exec(command, env, dir);
     }
 }

@@ -14,11 +14,13 @@ import org.objectweb.asm.Opcodes;
 /**
  * Rewrites the classes of cells so that they can be stopped: a check at each method's
  * entry, before each jump back and at the start of each handler that names what it
- * catches; and Guard.exit for what would end the virtual machine.
+ * catches; and Guard.exit for what would end the virtual machine. Before a process is
+ * started, Guard.starts is called.
  *
  * <p>Handlers without a type (finally, and the monitorexit of a synchronized block)
  * get none: a throw there would keep a monitor from being left. A check is one call
- * without arguments or a result, so frames and stack maps stay as they are.
+ * without arguments or a result, so frames and stack maps stay as they are; and so is
+ * Guard.starts.
  */
 final class Instrument {
     private static final String GUARD = "cellard/kernel/Guard";
@@ -147,6 +149,9 @@ final class Instrument {
                 super.visitMethodInsn(Opcodes.INVOKESTATIC, GUARD, "exit", exitDescriptor(owner), false);
                 return;
             }
+            if (isStart(owner, name)) {
+                super.visitMethodInsn(Opcodes.INVOKESTATIC, GUARD, "starts", "()V", false);
+            }
             super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
         }
 
@@ -154,8 +159,13 @@ final class Instrument {
         public void visitInvokeDynamicInsn(String name, String descriptor, Handle bootstrap, Object... arguments) {
             flush();
             for (int i = 0; i < arguments.length; i++) {
-                if (arguments[i] instanceof Handle h && isExit(h.getOwner(), h.getName(), h.getDesc())) {
+                if (!(arguments[i] instanceof Handle h)) {
+                    continue;
+                }
+                if (isExit(h.getOwner(), h.getName(), h.getDesc())) {
                     arguments[i] = new Handle(Opcodes.H_INVOKESTATIC, GUARD, "exit", exitDescriptor(h.getOwner()), false);
+                } else if (isStart(h.getOwner(), h.getName())) {
+                    arguments[i] = new Handle(Opcodes.H_INVOKESTATIC, GUARD, h.getName(), startDescriptor(h), false);
                 }
             }
             super.visitInvokeDynamicInsn(name, descriptor, bootstrap, arguments);
@@ -169,6 +179,15 @@ final class Instrument {
 
         private static String exitDescriptor(String owner) {
             return owner.equals("java/lang/System") ? "(I)V" : "(Ljava/lang/Runtime;I)V";
+        }
+
+        private static boolean isStart(String owner, String name) {
+            return owner.equals("java/lang/ProcessBuilder") && (name.equals("start") || name.equals("startPipeline"))
+                    || owner.equals("java/lang/Runtime") && name.equals("exec");
+        }
+
+        private static String startDescriptor(Handle h) {
+            return h.getTag() == Opcodes.H_INVOKESTATIC ? h.getDesc() : "(L" + h.getOwner() + ";" + h.getDesc().substring(1);
         }
 
         @Override

@@ -1,0 +1,55 @@
+package kerneltest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Turns are how often something is put out in each of two ways, by the cells that Turned
+// looks at.
+const Turns = 20
+
+// Turned fails the test if the lines of "a 0", "b 0", "a 1", … did not come in this order,
+// whatever way each came: as stdout, stderr or shown as text/html.
+func (r *Recorder) Turned(t testing.TB) {
+	t.Helper()
+	var want []string
+	for i := range Turns {
+		want = append(want, fmt.Sprint("a ", i), fmt.Sprint("b ", i))
+	}
+	if got := r.lines(); !slices.Equal(got, want) {
+		t.Errorf("the order is %q", got)
+	}
+}
+
+// lines are those put out so far, in their order.
+func (r *Recorder) lines() (lines []string) {
+	var way any // that the last text came
+	open := ""  // the beginning of a line
+	end := func() {
+		if open != "" {
+			lines = append(lines, open)
+		}
+		open = ""
+	}
+	for _, m := range r.Messages() {
+		if m.Type == "stream" {
+			if way != m.Content["name"] {
+				end()
+			}
+			way = m.Content["name"]
+			text, _ := m.Content["text"].(string)
+			parts := strings.Split(open+text, "\n")
+			lines, open = append(lines, parts[:len(parts)-1]...), parts[len(parts)-1]
+		} else if data, ok := m.Content["data"].(map[string]any); ok {
+			end()
+			way = nil
+			html, _ := data["text/html"].(string)
+			lines = append(lines, strings.TrimSpace(html))
+		}
+	}
+	end()
+	return lines
+}
