@@ -42,8 +42,15 @@ func (l *Listener) kind() string {
 // NeedsToken tells whether each request has to have the bearer token.
 func (l *Listener) NeedsToken() bool { return l.token }
 
+// AddressError says what is wrong with an address as it is written, or that it may not be
+// listened on: what trying again won't mend.
+type AddressError string
+
+func (e AddressError) Error() string { return string(e) }
+
 // Listen opens a listener: vsock://:PORT, unix:///PATH or tcp://HOST:PORT. The
-// caller gives it to Serve, which closes it, or closes it.
+// caller gives it to Serve, which closes it, or closes it. An [AddressError] is among its
+// errors.
 func Listen(address string, o ListenOptions) (*Listener, error) {
 	l, err := listen(address, o)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -63,11 +70,11 @@ func listen(address string, o ListenOptions) (*Listener, error) {
 		return listenVsock(rest, o)
 	case scheme == "unix":
 		if !strings.HasPrefix(rest, "/") {
-			return nil, fmt.Errorf("want an absolute path, as in unix:///run/cellard.sock")
+			return nil, AddressError("want an absolute path, as in unix:///run/cellard.sock")
 		}
 		return listenUnix(rest, o)
 	case scheme == "tcp":
 		return listenTCP(rest, o)
 	}
-	return nil, fmt.Errorf("no such kind of address; want vsock://:52, unix:///run/cellard.sock or tcp://127.0.0.1:7520")
+	return nil, AddressError("no such kind of address; want vsock://:52, unix:///run/cellard.sock or tcp://127.0.0.1:7520")
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,19 +12,22 @@ import (
 func listenTCP(address string, o ListenOptions) (*Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("want HOST:PORT, as in tcp://127.0.0.1:7520: %w", err)
+		return nil, AddressError(fmt.Sprintf("want HOST:PORT, as in tcp://127.0.0.1:7520: %v", err))
 	}
 	if host == "localhost" {
 		host = "127.0.0.1" // the name could be made to mean anything
 	}
 	ip, err := netip.ParseAddr(host)
 	if host != "" && err != nil {
-		return nil, fmt.Errorf("%q is no IP address", host)
+		return nil, AddressError(fmt.Sprintf("%q is no IP address", host))
 	}
 	if err := mayListen(ip, host, o); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if bad := (*net.AddrError)(nil); errors.As(err, &bad) {
+		return nil, AddressError(bad.Error()) // the port
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -34,5 +38,5 @@ func mayListen(ip netip.Addr, host string, o ListenOptions) error {
 	if o.TCPAny || ip.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("%q is no loopback address: anyone who reaches it could try tokens, and they go over it in clear; --tcp-any allows it", host)
+	return AddressError(fmt.Sprintf("%q is no loopback address: anyone who reaches it could try tokens, and they go over it in clear; --tcp-any allows it", host))
 }

@@ -37,7 +37,7 @@ func listenUnix(path string, o ListenOptions) (*Listener, error) {
 	l, err := lc.Listen(context.Background(), "unix", path)
 	if err != nil {
 		if errors.Is(err, syscall.EINVAL) && len(path) > 107 {
-			return nil, fmt.Errorf("the path has %d bytes, a socket's can have 107 at most", len(path))
+			return nil, AddressError(fmt.Sprintf("the path has %d bytes, a socket's can have 107 at most", len(path)))
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: make the directory %s first", err, filepath.Dir(path))

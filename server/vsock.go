@@ -28,7 +28,7 @@ func listenVsock(address string, o ListenOptions) (*Listener, error) {
 	text, ok := strings.CutPrefix(address, ":")
 	port, err := strconv.ParseUint(text, 10, 32)
 	if !ok || err != nil || port == 0 || port == math.MaxUint32 {
-		return nil, fmt.Errorf("want a port and no CID, as in vsock://:%d", VsockPort)
+		return nil, AddressError(fmt.Sprintf("want a port and no CID, as in vsock://:%d", VsockPort))
 	}
 	open := o.vsock
 	if open == nil {

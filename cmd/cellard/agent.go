@@ -1,16 +1,19 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/internal/logging"
+	"github.com/cellard/cellard/store"
 	"github.com/cellard/cellard/supervisor"
 )
 
@@ -65,6 +68,17 @@ func (a *agentFlags) logger() (*slog.Logger, error) {
 
 // manager makes the Manager that the flags describe. The caller shuts it down.
 func (a *agentFlags) manager(log *slog.Logger) (*supervisor.Manager, error) {
+	m, err := a.newManager(log)
+	if err != nil && !slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
+		return nil, usageError(err.Error()) // of the account or a directory, which the flags name
+	}
+	return m, err
+}
+
+// passing are errors for which no flag is to blame: the same command can work later.
+var passing = []error{store.ErrInUse, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EIO, syscall.EAGAIN}
+
+func (a *agentFlags) newManager(log *slog.Logger) (*supervisor.Manager, error) {
 	dir, err := makeRuntimeDir(a.runtimeDir)
 	if err != nil {
 		return nil, fmt.Errorf("runtime directory: %w", err)

@@ -107,7 +107,7 @@ func (f *callFlags) open(ctx context.Context) (*agentCall, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if f.tokenFile != "" {
 		if token, err = readToken(f.tokenFile, log); err != nil {
-			return nil, usageError(err.Error())
+			return nil, err
 		}
 	}
 	address := f.agent
@@ -166,9 +166,7 @@ func (f *callFlags) start(ctx context.Context) (_ *agentCall, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if m, err = f.own.manager(log); errors.Is(err, supervisor.ErrUser) {
-		return nil, usageError(err.Error())
-	} else if err != nil {
+	if m, err = f.own.manager(log); err != nil {
 		return nil, err
 	}
 	socket := filepath.Join(f.own.o.RuntimeDir, "run.sock")

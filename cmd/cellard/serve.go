@@ -25,6 +25,10 @@ cellard serve serves the host API, until it is stopped by SIGTERM, SIGINT or SIG
 running cells are interrupted and answered, and streams end with their last line. A
 second signal, or 5 seconds, kills.
 
+It exits with 0 after a signal; 2 where the command is wrong, or a setting: an address, the
+account, a directory, the token; 3 where it could not start although they are right, as on an
+address in use; 1 where it failed after that.
+
 Usage: cellard serve [flags]
 
 Addresses: vsock://:52, unix:///run/cellard.sock, tcp://127.0.0.1:7520. TCP asks for a
@@ -72,11 +76,10 @@ func serve(args []string) int {
 	log, err := agent.logger()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cellard serve: %v\n", err)
-		return 2
+		return exitUsage
 	}
 	if handedErr != nil {
-		log.Error("cellard can't start", "error", handedErr.Error())
-		return 1
+		return cannotStart(log, handedErr)
 	}
 	if os.Getenv("GOGC") == "" {
 		// Memory is dearer than the collector's time in a sandbox: a flood of output
@@ -97,8 +100,7 @@ func serve(args []string) int {
 	agent.o.Metrics = o.Metrics
 	m, err := agent.manager(log)
 	if err != nil {
-		log.Error("cellard can't start", "error", err.Error()) // what the operator gave is in it, and nothing of a cell's
-		return 1
+		return cannotStart(log, err)
 	}
 	if _, ok := m.Boundary(); ok {
 		lo.CellUIDs = []int{m.CellUID()}
@@ -109,7 +111,7 @@ func serve(args []string) int {
 		log.Info("kernels have no control groups: what a cell hides can outlive its kernel", "reason", err)
 	}
 	o.Manager, o.Version, o.Logger = m, versionString(), log
-	code := 0
+	code := exitOK
 	listeners, err := listenAll(addresses, files, lo, log)
 	var token bearer
 	if err == nil {
@@ -117,11 +119,10 @@ func serve(args []string) int {
 		o.Token = token.token
 	}
 	if err != nil {
-		log.Error("cellard can't start", "error", err.Error())
 		for _, l := range listeners {
 			_ = l.Close()
 		}
-		code = 1
+		code = cannotStart(log, err)
 	} else {
 		code = serveUntil(stop, server.New(o), listeners, m, token, log)
 	}
@@ -131,6 +132,17 @@ func serve(args []string) int {
 		log.Warn("the agent's files could not all be removed", "error", err)
 	}
 	return code
+}
+
+// cannotStart says why, and returns the exit code.
+func cannotStart(log *slog.Logger, err error) int {
+	log.Error("cellard can't start", "error", err.Error()) // what the operator gave is in it, and nothing of a cell's
+	var usage usageError
+	var address server.AddressError
+	if errors.As(err, &usage) || errors.As(err, &address) {
+		return exitUsage
+	}
+	return exitAgent
 }
 
 // serveUntil serves until a signal comes, and then stops in an orderly way.
@@ -143,13 +155,13 @@ func serveUntil(stop chan os.Signal, s *server.Server, listeners []*server.Liste
 	stopWatchdog := watchdog(m, log)
 	defer stopWatchdog()
 	notify(log, daemon.SdNotifyReady, "STATUS=serving")
-	code := 0
+	code := exitOK
 	select {
 	case sig := <-stop:
 		log.Info("stopping", "signal", sig.String())
 	case err := <-failed:
 		log.Error("a listener failed", "error", err.Error())
-		code = 1
+		code = exitError
 	}
 	notify(log, daemon.SdNotifyStopping, "STATUS=stopping")
 	token.forget(log)

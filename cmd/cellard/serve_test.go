@@ -194,7 +194,7 @@ func TestServeToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startServe(t, nil, append(args, "--token-file", file)...)
-	if code := s.end(); code != 1 || !strings.Contains(s.log.String(), "a token is one line") {
+	if code := s.end(); code != exitUsage || !strings.Contains(s.log.String(), "a token is one line") {
 		t.Errorf("an empty token: %d", code)
 	}
 }
@@ -205,15 +205,29 @@ func TestServeCannotStart(t *testing.T) {
 	s := startServe(t, nil, append(args, "--listen", "unix://"+socket)...)
 	s.logged("address=unix")
 	other := filepath.Join(fixture.Dir(t, 0o777), "workspace")
-	for _, c := range []struct{ args, want string }{
-		{"--listen unix://" + socket + " --workspace " + other, "in use: another agent answers"},
-		{"--listen tcp://0.0.0.0:0 --workspace " + other, "--tcp-any"},
-		{"--listen nonsense --workspace " + other, "no such kind of address"},
-		{"--listen unix://" + socket + "2 --workspace " + workspace, "another agent"},
-		{"--listen unix://" + socket + "2 --workspace " + other + " --user no-such-account", "no-such-account"},
+	for _, c := range []struct {
+		args, want string
+		code       int
+	}{
+		{"--listen unix://" + socket + " --workspace " + other, "in use: another agent answers", exitAgent},
+		{"--listen unix://" + run + "/none/s --workspace " + other, "make the directory", exitAgent},
+		{"--listen unix://" + socket + "2 --workspace " + workspace, "another agent", exitAgent},
+		{"--listen tcp://0.0.0.0:0 --workspace " + other, "--tcp-any", exitUsage},
+		{"--listen tcp://127.0.0.1:99999 --workspace " + other, "invalid port", exitUsage},
+		{"--listen tcp://localhost --workspace " + other, "want HOST:PORT", exitUsage},
+		{"--listen tcp://example.org:1 --workspace " + other, "no IP address", exitUsage},
+		{"--listen vsock://52 --workspace " + other, "want a port and no CID", exitUsage},
+		{"--listen unix://s --workspace " + other, "want an absolute path", exitUsage},
+		{"--listen unix:///" + strings.Repeat("s", 200) + " --workspace " + other, "107 at most", exitUsage},
+		{"--listen nonsense --workspace " + other, "no such kind of address", exitUsage},
+		{"--listen unix://" + socket + "2 --workspace " + other + " --user no-such-account", "no-such-account", exitUsage},
+		{"--listen unix://" + socket + "2 --workspace /dev/null", "no directory; name one by --workspace", exitUsage},
+		{"--listen unix://" + socket + "2 --runtime-dir /dev/null", "runtime directory: ", exitUsage},
+		{"--listen unix://" + socket + "2 --token-file /none --workspace " + other, "token file: ", exitUsage},
+		{"--log-format prose", "want text or json", exitUsage},
 	} {
 		code, _, stderr := output(t, nil, append([]string{"serve", "--runtime-dir", run}, strings.Fields(c.args)...)...)
-		if code != 1 || !strings.Contains(stderr, c.want) {
+		if code != c.code || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: code %d, %s", c.args, code, stderr)
 		}
 	}

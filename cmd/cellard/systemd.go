@@ -35,12 +35,12 @@ func handedOver() ([]*os.File, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || n > maxHandedOver {
-		return nil, fmt.Errorf("LISTEN_FDS=%.40q: want a number of sockets from 0 to %d; unset it where none are handed over", text, maxHandedOver)
+		return nil, usageError(fmt.Sprintf("LISTEN_FDS=%.40q: want a number of sockets from 0 to %d; unset it where none are handed over", text, maxHandedOver))
 	}
 	for fd := firstHandedOver; fd < firstHandedOver+n; fd++ {
 		var st unix.Stat_t
 		if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-			return nil, fmt.Errorf("LISTEN_FDS=%d: descriptor %d is no socket; unset it where none are handed over", n, fd)
+			return nil, usageError(fmt.Sprintf("LISTEN_FDS=%d: descriptor %d is no socket; unset it where none are handed over", n, fd))
 		}
 	}
 	return activation.Files(true), nil

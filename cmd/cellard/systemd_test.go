@@ -51,7 +51,7 @@ func TestHandedOverIsChecked(t *testing.T) {
 		cmd.Env = []string{"CELLARD_TEST_AS_MAIN=1", "PATH=" + os.Getenv("PATH"), "LISTEN_FDS=" + c.n}
 		cmd.ExtraFiles = c.files
 		b, err := cmd.CombinedOutput()
-		if code := exitCode(err); code != 1 || !strings.Contains(string(b), c.want) || strings.Count(string(b), "\n") != 1 {
+		if code := exitCode(err); code != exitUsage || !strings.Contains(string(b), c.want) || strings.Count(string(b), "\n") != 1 {
 			t.Errorf("LISTEN_FDS=%s with %d files: code %d, %.500s", c.n, len(c.files), code, b)
 		}
 	}

@@ -70,10 +70,12 @@ func tokenFor(listeners []*server.Listener, file, runtimeDir string, log *slog.L
 	return bearer{}, nil
 }
 
+// readToken reads the token that the command's settings name: what is wrong with it is so
+// with these.
 func readToken(file string, log *slog.Logger) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", fmt.Errorf("token file: %w", err)
+		return "", usageError(fmt.Sprintf("token file: %v", err))
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err == nil && fi.Mode().Perm()&0o044 != 0 {
@@ -81,14 +83,14 @@ func readToken(file string, log *slog.Logger) (string, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
-		return "", fmt.Errorf("token file: %w", err)
+		return "", usageError(fmt.Sprintf("token file: %v", err))
 	}
 	return checkToken(strings.TrimSpace(string(b)), file)
 }
 
 func checkToken(token, from string) (string, error) {
 	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s: a token is one line of printable ASCII without spaces, of at most %d bytes", from, maxToken)
+		return "", usageError(fmt.Sprintf("%s: a token is one line of printable ASCII without spaces, of at most %d bytes", from, maxToken))
 	}
 	return token, nil
 }
