@@ -237,6 +237,18 @@ func exitOf(s api.Status) int {
 	return exitAgent
 }
 
+// tellJSON prints v as a line of JSON.
+func tellJSON(command string, v any) int {
+	b, err := api.Marshal(v)
+	if err == nil {
+		_, err = os.Stdout.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return fail(command, err)
+	}
+	return exitOK
+}
+
 // shown leaves out of a text what a terminal would obey, and keeps its lines.
 func shown(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -274,12 +286,6 @@ func fail(command string, err error) int {
 		fmt.Fprintf(os.Stderr, "  %s\n", shown(hint))
 	}
 	return code
-}
-
-// languageOf is what a file's name says of its language.
-func languageOf(file string) string {
-	return map[string]string{".py": "python", ".r": "r", ".js": "javascript", ".mjs": "javascript", ".ts": "typescript", ".sh": "bash",
-		".bash": "bash", ".java": "java", ".jsh": "java", ".go": "go"}[strings.ToLower(filepath.Ext(file))]
 }
 
 // ready makes the context that a command runs its cells in, where it must: an agent of

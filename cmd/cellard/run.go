@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -27,6 +24,9 @@ exits with 0 only if all were: 1 the code raised, 2 the command is wrong, 3 the 
 refused or could not be reached, 4 timeout, 5 lost, 130 interrupted. Ctrl-C interrupts the
 cell, once more leaves; SIGTERM and SIGHUP leave at once, with 143 and 129.
 
+A file's language is told by the ending of its name, else by its #! line; without either it
+is Python. One of another ending or program needs --language.
+
 A notebook is run to -o, which is saved after each cell. Its cells' tags count:
 skip-execution, and raises-exception, which lets a cell fail.
 
@@ -37,18 +37,11 @@ Usage: cellard run [flags] [-c CODE | FILE | -] ...      (- is stdin)
   cellard run NOTEBOOK.ipynb -o OUT.ipynb
   cellard run --agent unix:///run/cellard.sock --context analysis cell.py`
 
-// source is a cell to be run, and where it comes from.
-type source struct {
-	name string // -c, or a file's
-	code string
-}
-
 // runFlags are what cellard run was asked for.
 type runFlags struct {
 	call    *callFlags
 	sources []source
 	req     api.RunRequest
-	named   string // the file that req.Language is from
 	json    bool
 	outDir  string
 
@@ -67,7 +60,7 @@ func runCell(args []string) int {
 		f.sources = append(f.sources, source{"-c", s})
 		return nil
 	})
-	fs.StringVar(&f.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default: by the file's name, else python)")
+	fs.StringVar(&f.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default: by the ending of the file's name or by its #! line, else python)")
 	fs.StringVar(&f.req.Context, "context", "", "`ID` of the context of --agent to run in (default: the language's own)")
 	fs.Func("timeout", "`TIME` that a cell may take; 0 for any (default 1m)", func(s string) (err error) {
 		if timeout, err = parseTime(s); err == nil && timeout < 0 {
@@ -94,9 +87,6 @@ func runCell(args []string) int {
 		var err error
 		s.code, err = readCode(arg)
 		f.sources = append(f.sources, s)
-		if err == nil {
-			err = f.noteFile(arg)
-		}
 		return err
 	})
 	if !ok {
@@ -122,21 +112,12 @@ func runCell(args []string) int {
 		fmt.Fprintln(os.Stderr, "cellard run: there is no code: give it with -c, or name a file")
 		return exitUsage
 	}
+	if err := f.takeLanguage(); err != nil {
+		fmt.Fprintf(os.Stderr, "cellard run: %v\n", err)
+		return exitUsage
+	}
 	f.req.TimeoutMs = milliseconds(timeout)
 	return f.run()
-}
-
-// noteFile takes the language from a file's name, where none was asked for.
-func (f *runFlags) noteFile(file string) error {
-	language := languageOf(file)
-	switch {
-	case language == "" || f.req.Context != "" || f.req.Language != "" && f.named == "":
-	case f.named != "" && language != f.req.Language:
-		return fmt.Errorf("%s is %s and %s is %s: the cells of one command share a context; run each alone, or say --language", f.named, f.req.Language, file, language)
-	default:
-		f.req.Language, f.named = language, file
-	}
-	return nil
 }
 
 // envVar is the flag --env.
@@ -158,20 +139,6 @@ func envVar(fs *flagSet, env *map[string]string, usage string) {
 func milliseconds(d time.Duration) *int64 {
 	ms := (d + time.Millisecond - 1).Milliseconds()
 	return &ms
-}
-
-func readCode(file string) (string, error) {
-	var b []byte
-	var err error
-	if file == "-" {
-		b, err = io.ReadAll(os.Stdin)
-	} else {
-		b, err = os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(file, " ()=;\n\"'") {
-			err = fmt.Errorf("there is no file %q; code goes after -c", file)
-		}
-	}
-	return string(b), err
 }
 
 func (f *runFlags) run() int {
@@ -209,8 +176,8 @@ func (f *runFlags) runIn(ctx context.Context, c *agentCall, running *current) in
 			return fail("run", err)
 		}
 		if f.json {
-			if err := json.NewEncoder(os.Stdout).Encode(x); err != nil {
-				return fail("run", err)
+			if code := tellJSON("run", x); code != exitOK {
+				return code
 			}
 		} else {
 			p.ending("run", x)
