@@ -30,6 +30,7 @@ type callFlags struct {
 	agent     string
 	tokenFile string
 	own       *agentFlags // of an agent in this process; nil where the command has none
+	here      bool        // without --agent the command calls none that serves
 	fs        *flagSet
 }
 
@@ -42,13 +43,13 @@ func (e usageError) Error() string { return string(e) }
 // is for other commands too.
 func (f *callFlags) check() error {
 	for _, name := range f.fs.given() {
-		if f.agent != "" && f.own != nil && f.fs.agent[name] {
+		if f.agent != "" && f.fs.agent[name] {
 			return usageError(fmt.Sprintf("%s is for an agent of the command's own, not for one that serves already: give it to cellard serve there, or leave --agent out", dashed(name)))
 		}
-		if f.agent == "" && f.own != nil && name == "token-file" {
+		if f.agent == "" && f.here && name == "token-file" {
 			return usageError("--token-file is for --agent, which is missing")
 		}
-		if f.agent == "" && f.own != nil && name == "context" {
+		if f.agent == "" && f.here && name == "context" {
 			return usageError("--context names a context of an agent that serves, and --agent, which names that, is missing: name it, or leave --context out")
 		}
 	}
@@ -56,15 +57,22 @@ func (f *callFlags) check() error {
 }
 
 func newCallFlags(fs *flagSet, own bool) *callFlags {
-	f := &callFlags{fs: fs}
-	about := "the one on this machine's default socket"
-	if own {
-		about = "one of its own, which ends with the command"
-		others := map[string]bool{}
-		fs.VisitAll(func(f *flag.Flag) { others[f.Name] = true })
-		f.own = newAgentFlags(fs, slog.LevelWarn)
-		fs.VisitAll(func(f *flag.Flag) { fs.agent[f.Name] = !others[f.Name] })
+	if !own {
+		return addressFlags(fs, "the one on this machine's default socket")
 	}
+	others := map[string]bool{}
+	fs.VisitAll(func(f *flag.Flag) { others[f.Name] = true })
+	agent := newAgentFlags(fs, slog.LevelWarn)
+	fs.VisitAll(func(f *flag.Flag) { fs.agent[f.Name] = !others[f.Name] })
+	f := addressFlags(fs, "one of its own, which ends with the command")
+	f.own, f.here = agent, true
+	return f
+}
+
+// addressFlags are the flags that name an agent which serves. about is what is called
+// without them.
+func addressFlags(fs *flagSet, about string) *callFlags {
+	f := &callFlags{fs: fs}
 	fs.StringVar(&f.agent, "agent", "", "`URL` of the agent to call: unix:///PATH, vsock://CID:52, firecracker:///PATH/v.sock?port=52 or http://HOST:PORT (default: "+about+")")
 	if fs.Lookup("token-file") == nil {
 		fs.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the bearer token for --agent http://…; or "+tokenVariable)

@@ -32,6 +32,7 @@ func contexts(args []string) int {
 	fs.StringVar(&req.Language, "language", "", "`NAME` of the language, or of an installed kernelspec, of a context to create (default python)")
 	fs.StringVar(&req.Cwd, "cwd", "", "`DIR` where a context to create starts, one of the agent's machine (default: its workspace)")
 	envVar(fs, &req.Env, "`NAME=VALUE` for the environment of a context to create; may be repeated")
+	asJSON := fs.Bool("json", false, "print the agent's answers, each as a line of JSON; of the list, each context")
 	var words []string
 	code, ok := parseMixed(fs, args, contextsHelp, func(arg string) error {
 		words = append(words, arg)
@@ -65,35 +66,39 @@ func contexts(args []string) int {
 		return exitUsage
 	}
 	ctx := context.Background()
-	var do func(c *agentCall, id string) (string, error)
+	// do returns what is said of it in words, and the agent's answer.
+	var do func(c *agentCall, id string) (string, any, error)
 	switch verb {
 	case "list":
 	case "create":
 		words = append(words, "")[:1] // without an id the agent gives one
-		do = func(c *agentCall, id string) (string, error) {
+		do = func(c *agentCall, id string) (string, any, error) {
 			req.ID = id
 			x, err := c.CreateContext(ctx, req)
-			return fmt.Sprintf("%s: created, %s in %s", x.ID, drawing.Text(x.Language), drawing.Text(x.Cwd)), err
+			return fmt.Sprintf("%s: created, %s in %s", x.ID, drawing.Text(x.Language), drawing.Text(x.Cwd)), x, err
 		}
 	case "restart":
-		do = func(c *agentCall, id string) (string, error) {
+		do = func(c *agentCall, id string) (string, any, error) {
 			x, err := c.Restart(ctx, id)
-			return fmt.Sprintf("restarted, generation %d", x.Generation), err
+			return fmt.Sprintf("restarted, generation %d", x.Generation), x, err
 		}
 	case "interrupt":
-		do = func(c *agentCall, id string) (string, error) {
+		do = func(c *agentCall, id string) (string, any, error) {
 			yes, err := c.Interrupt(ctx, id)
+			said := "interrupted"
 			if !yes {
-				return "ran no cell", err
+				said = "ran no cell"
 			}
-			return "interrupted", err
+			return said, map[string]bool{"interrupted": yes}, err
 		}
 	case "delete":
-		do = func(c *agentCall, id string) (string, error) { return "deleted", c.DeleteContext(ctx, id) }
+		do = func(c *agentCall, id string) (string, any, error) {
+			return "deleted", map[string]bool{"deleted": true}, c.DeleteContext(ctx, id)
+		}
 	case "variables":
-		do = func(c *agentCall, id string) (string, error) {
+		do = func(c *agentCall, id string) (string, any, error) {
 			list, err := c.Variables(ctx, id)
-			return variablesTable(list), err
+			return variablesTable(list), list, err
 		}
 	case "notebook":
 		if len(words) > 1 {
@@ -108,7 +113,7 @@ func contexts(args []string) int {
 	defer c.Close()
 	switch verb {
 	case "list":
-		return listContexts(ctx, c)
+		return listContexts(ctx, c, *asJSON)
 	case "notebook":
 		nb, err := c.Notebook(ctx, words[0])
 		if err == nil {
@@ -120,9 +125,15 @@ func contexts(args []string) int {
 		return exitOK
 	}
 	for _, id := range words {
-		said, err := do(c, id)
+		said, answer, err := do(c, id)
 		if err != nil {
 			return fail("contexts", err)
+		}
+		if *asJSON {
+			if code := tellJSON("contexts", answer); code != exitOK {
+				return code
+			}
+			continue
 		}
 		if verb != "create" {
 			said = id + ": " + said
@@ -168,10 +179,18 @@ func variablesTable(list api.VariableList) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func listContexts(ctx context.Context, c *agentCall) int {
+func listContexts(ctx context.Context, c *agentCall, asJSON bool) int {
 	list, err := c.Contexts(ctx)
 	if err != nil {
 		return fail("contexts", err)
+	}
+	if asJSON {
+		for _, x := range list {
+			if code := tellJSON("contexts", x); code != exitOK {
+				return code
+			}
+		}
+		return exitOK
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tLANGUAGE\tSTATE\tCELLS\tGENERATION\tPROCESS\tSTARTED\tKERNEL\tDIRECTORY")

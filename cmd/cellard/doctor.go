@@ -21,14 +21,41 @@ exits with 0 if a cell could run in one language at least, else with 1.
 
 Usage: cellard doctor [flags]`
 
+// findings is what doctor tells.
+type findings struct {
+	Version  string    `json:"version"`
+	Findings []finding `json:"findings"`
+}
+
+// finding is a line of it, and what to do. State is ready, missing, installable or idle.
+type finding struct {
+	State  string `json:"state"`
+	What   string `json:"what"`
+	Detail string `json:"detail"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+func (f findings) print() {
+	fmt.Printf("cellard %s\n\n", drawing.Text(f.Version))
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	for _, x := range f.Findings {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", shown(x.State), shown(x.What), shown(x.Detail))
+		if x.Hint != "" {
+			fmt.Fprintf(w, "\t\t→ %s\n", shown(x.Hint))
+		}
+	}
+	_ = w.Flush()
+}
+
 // doctorTime bounds all that doctor asks.
 const doctorTime = 2 * time.Minute
 
 // doctor is cellard doctor.
 func doctor(args []string) int {
 	fs := newFlags("doctor")
+	asJSON := fs.Bool("json", false, "print what is found as one line of JSON")
 	call := newCallFlags(fs, true)
-	if code, ok := parse(fs, args, doctorHelp, 0); !ok {
+	if code, ok := parse(fs, args, doctorHelp); !ok {
 		return code
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), doctorTime)
@@ -42,13 +69,9 @@ func doctor(args []string) int {
 	if err != nil {
 		return fail("doctor", err)
 	}
-	fmt.Printf("cellard %s\n\n", drawing.Text(h.Version))
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	found := findings{Version: h.Version}
 	finding := func(state, what, detail, hint string) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", state, drawing.Text(what), detail)
-		if hint != "" {
-			fmt.Fprintf(w, "\t\t→ %s\n", hint)
-		}
+		found.Findings = append(found.Findings, finding{state, what, detail, hint})
 	}
 	if c.ours {
 		hostWays(ctx, finding)
@@ -87,7 +110,13 @@ func doctor(args []string) int {
 		}
 		finding(string(l.State), l.Name, plain(detail), plain(l.Hint))
 	}
-	_ = w.Flush()
+	if *asJSON {
+		if code := tellJSON("doctor", found); code != exitOK {
+			return code
+		}
+	} else {
+		found.print()
+	}
 	if err != nil {
 		return fail("doctor", err)
 	}

@@ -66,53 +66,50 @@ func (fs *flagSet) read(args []string) error {
 	return err
 }
 
-// parse reads args, then the environment for each flag that args does not set. It
-// returns false, and the exit code, where the command is not to go on. maxArgs is
-// how many arguments may follow the flags.
-func parse(fs *flagSet, args []string, about string, maxArgs int) (code int, ok bool) {
-	err := fs.read(args)
-	if errors.Is(err, flag.ErrHelp) {
-		help(os.Stdout, fs, about)
-		return 0, false
-	}
-	if err == nil && fs.NArg() > maxArgs {
-		err = fmt.Errorf("unexpected argument %q", fs.Arg(maxArgs))
-	}
-	if err == nil {
-		err = fromEnvironment(fs)
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "cellard %s: %v\nrun cellard %s --help for its flags\n", fs.Name(), err, fs.Name())
-		return 2, false
-	}
-	return 0, true
+// parse is parseMixed for a command that takes nothing but flags.
+func parse(fs *flagSet, args []string, about string) (code int, ok bool) {
+	return parseMixed(fs, args, about, func(arg string) error {
+		return fmt.Errorf("unexpected argument %q\nrun cellard %s --help for its flags", arg, fs.Name())
+	})
 }
 
-// parseMixed is parse for a command whose flags may also follow its arguments: each
-// argument goes to take, in order.
+// parseMixed reads args, then the environment for each flag that args does not set. Flags
+// may also follow the arguments: each of these goes to take, in order. It returns false,
+// and the exit code, where the command is not to go on.
 func parseMixed(fs *flagSet, args []string, about string, take func(string) error) (code int, ok bool) {
+	wrong := func(err error) (int, bool) {
+		fmt.Fprintf(os.Stderr, "cellard %s: %v\nrun cellard %s --help for its flags\n", fs.Name(), err, fs.Name())
+		return exitUsage, false
+	}
 	for {
-		before := len(args)
-		if code, ok = parse(fs, args, about, before); !ok {
-			return code, false
+		if err := fs.read(args); errors.Is(err, flag.ErrHelp) {
+			help(os.Stdout, fs, about)
+			return exitOK, false
+		} else if err != nil {
+			return wrong(err)
 		}
-		ended := before > fs.NArg() && args[before-fs.NArg()-1] == "--"
+		n := len(args) - fs.NArg() // how many flags, and their values
+		ended := n > 0 && args[n-1] == "--"
 		args = fs.Args()
 		if len(args) == 0 {
-			return 0, true
+			break
 		}
-		n := 1
+		n = 1
 		if ended {
 			n = len(args)
 		}
 		for _, a := range args[:n] {
 			if err := take(a); err != nil {
 				fmt.Fprintf(os.Stderr, "cellard %s: %v\n", fs.Name(), err)
-				return 2, false
+				return exitUsage, false
 			}
 		}
 		args = args[n:]
 	}
+	if err := fromEnvironment(fs); err != nil {
+		return wrong(err)
+	}
+	return exitOK, true
 }
 
 func fromEnvironment(fs *flagSet) error {

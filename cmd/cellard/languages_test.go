@@ -15,7 +15,7 @@ func TestListLanguages(t *testing.T) {
 	defer installer.Close()
 	c := kernels.New(kernels.Options{Env: []string{"PATH=" + t.TempDir(), "JUPYTER_PATH=" + t.TempDir()}, Python: "no-such-python", Installer: installer})
 	var out bytes.Buffer
-	if code := listLanguages(t.Context(), c, &out); code != 0 {
+	if code := listLanguages(c.Languages(t.Context()), &out); code != 0 {
 		t.Errorf("code %d", code)
 	}
 	for _, name := range []string{"python", "javascript", "typescript", "r", "java", "go"} {

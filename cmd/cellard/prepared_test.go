@@ -25,7 +25,7 @@ func TestListUnprepared(t *testing.T) {
 	built := os.Getenv(golang.CacheVariable)
 	list := func(c *kernels.Catalogue) string {
 		var out bytes.Buffer
-		if code := listLanguages(t.Context(), c, &out); code != 0 {
+		if code := listLanguages(c.Languages(t.Context()), &out); code != 0 {
 			t.Errorf("code %d", code)
 		}
 		return regexp.MustCompile(`(?m)^go .*$`).FindString(out.String())

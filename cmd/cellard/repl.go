@@ -57,7 +57,7 @@ func runRepl(args []string) int {
 	fs.StringVar(&r.req.Language, "language", "", "`NAME` of a language or of an installed kernelspec (default python)")
 	fs.StringVar(&r.req.Context, "context", "", "`ID` of the context of --agent to be in (default: the language's own)")
 	fs.StringVar(&outDir, "out-dir", "", "`DIR` to save images and files in that cells show, and what is large")
-	if code, ok := parse(fs, args, replHelp, 0); !ok {
+	if code, ok := parse(fs, args, replHelp); !ok {
 		return code
 	}
 	r.req.TimeoutMs = milliseconds(0)
@@ -253,7 +253,7 @@ func (r *repl) command(ctx context.Context, code string) (done, quit bool) {
 			fmt.Printf("a new kernel, generation %d\n", x.Generation)
 		}
 	case ":contexts":
-		listContexts(ctx, r.agent)
+		listContexts(ctx, r.agent, false)
 	default:
 		if strings.HasPrefix(line, ":") {
 			fmt.Fprintf(os.Stderr, "there is no %s; :help tells what there is\n", line)

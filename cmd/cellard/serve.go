@@ -70,7 +70,7 @@ func serve(args []string) int {
 	countVar(fs, &o.MaxConnections, "max-connections", 256, "`N` connections may be open on each listener")
 	durationVar(fs, &o.Ping, "ping", 15*time.Second, "`TIME` of silence after which a stream has a ping")
 	durationVar(fs, &o.Stall, "stall", 5*time.Minute, "`TIME` after which a client that takes nothing of an answer counts as gone")
-	if code, ok := parse(fs, args, serveHelp, 0); !ok {
+	if code, ok := parse(fs, args, serveHelp); !ok {
 		return code
 	}
 	log, err := agent.logger()
