@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/peterh/liner"
+	"golang.org/x/sys/unix"
 
 	"github.com/cellard/cellard/client"
 	"github.com/cellard/cellard/internal/drawing"
@@ -25,6 +26,9 @@ const replHelp = `
 cellard repl is a conversation with a kernel: line editing, history, completion by Tab, and
 as many lines as the kernel says that a cell has. Without --agent it has an agent of its
 own. Ctrl-C interrupts a cell, or drops what is typed; Ctrl-D leaves.
+
+Where what is typed comes from a file or a pipe, it stops at the first cell that is not ok,
+as cellard run does, and exits with the same codes (cellard run --help).
 
 Usage: cellard repl [flags]
 
@@ -74,44 +78,86 @@ func runRepl(args []string) int {
 	}
 	r.printer = newPrinter(r.agent, outDir)
 	r.printer.ask = true
-	// A cell of nothing starts the language's own context, and tells which it is.
+	c, err := r.enter(ctx)
+	if err != nil {
+		return fail("repl", err)
+	}
+	r.context = c.ID
+	if r.terminal {
+		fmt.Printf("%s %s, context %s; :help tells more\n", drawing.Text(c.Kernel.Name), drawing.Text(c.Kernel.Version), c.ID)
+	}
+	return r.running.code(r.loop(ctx))
+}
+
+// enter finds the context that was asked for, or has it made.
+func (r *repl) enter(ctx context.Context) (api.Context, error) {
+	c, err := r.agent.Context(ctx, cmp.Or(r.req.Context, r.req.Language, "python"))
+	if err == nil && (r.req.Language == "" || r.req.Language == c.Language) {
+		return c, nil
+	}
+	if err != nil && r.req.Context == "" {
+		name := cmp.Or(r.req.Language, "python")
+		c, err = r.agent.CreateContext(ctx, api.ContextRequest{ID: name, Language: name})
+		if !errors.Is(err, &api.Error{Code: api.CodeInvalidRequest}) && !errors.Is(err, &api.Error{Code: api.CodeConflict}) {
+			return c, err
+		}
+	}
+	// A cell of nothing is refused by what is wrong, or tells the context that goes with a
+	// name that is no id.
 	hello := r.req
 	hello.Code = ""
 	x, err := r.agent.Run(ctx, hello)
 	if err != nil {
-		return fail("repl", err)
+		return c, err
 	}
-	r.context = x.ContextID
-	return r.running.code(r.loop(ctx))
+	return r.agent.Context(ctx, x.ContextID)
+}
+
+// next is the count of the next cell, whoever ran the last one, and on whichever kernel.
+func (r *repl) next(ctx context.Context) int {
+	q, cancel := context.WithTimeout(ctx, questionTime)
+	defer cancel()
+	c, err := r.agent.Context(q, r.context)
+	if err != nil || c.State == api.ContextDead || c.State == api.ContextStarting {
+		return 1
+	}
+	return c.ExecutionCount + 1
 }
 
 func (r *repl) loop(ctx context.Context) int {
-	if c, err := r.agent.Context(ctx, r.context); err == nil && r.terminal {
-		fmt.Printf("%s %s, context %s; :help tells more\n", drawing.Text(c.Kernel.Name), drawing.Text(c.Kernel.Version), c.ID)
-	}
 	// The editor's mode of the terminal would hold while cells run: no Ctrl-C, no echo.
-	cooked, cookedErr := liner.TerminalMode()
+	stdin := int(os.Stdin.Fd())
+	cooked, cookedErr := unix.IoctlGetTermios(stdin, unix.TCGETS)
 	r.lines = liner.NewLiner()
 	defer r.lines.Close()
-	raw, rawErr := liner.TerminalMode()
-	mode := func(m liner.ModeApplier) {
+	raw, rawErr := unix.IoctlGetTermios(stdin, unix.TCGETS)
+	mode := func(m *unix.Termios) {
 		if cookedErr == nil && rawErr == nil {
-			_ = m.ApplyMode()
+			_ = unix.IoctlSetTermios(stdin, unix.TCSETS, m)
 		}
+	}
+	if rawErr == nil {
+		// The editor takes Ctrl-C only once its prompt stands there; before, it would be the
+		// signal to leave.
+		raw.Lflag &^= unix.ISIG
 	}
 	r.lines.SetCtrlCAborts(true)
 	r.lines.SetMultiLineMode(true)
 	r.lines.SetTabCompletionStyle(liner.TabPrints)
 	r.lines.SetWordCompleter(func(line string, pos int) (string, []string, string) { return r.complete(ctx, line, pos) })
 	defer r.history()()
-	for n := 1; ctx.Err() == nil; n++ {
-		mode(raw)
+	for ctx.Err() == nil {
+		mode(raw) // also while the agent is asked: what is typed meanwhile is the editor's
+		n := 0
+		if r.terminal {
+			n = r.next(ctx)
+		}
 		code, err := r.readUnlessLeft(ctx, n)
+		if errors.Is(err, liner.ErrPromptAborted) || err == nil && strings.TrimSpace(code) == "" {
+			continue
+		}
 		mode(cooked)
 		switch {
-		case errors.Is(err, liner.ErrPromptAborted):
-			n--
-			continue
 		case ctx.Err() != nil:
 			if r.terminal {
 				fmt.Println()
@@ -125,29 +171,31 @@ func (r *repl) loop(ctx context.Context) int {
 		case err != nil:
 			return fail("repl", err)
 		}
-		if strings.TrimSpace(code) == "" {
-			n--
-			continue
-		}
 		if r.terminal {
 			r.lines.AppendHistory(strings.TrimRight(code, "\n"))
 		}
-		if done, quit := r.command(ctx, code); quit {
+		if isExit(code) {
 			return exitOK
-		} else if done {
-			n--
+		}
+		if isCommand(code) {
+			if code := r.command(ctx, code); code != exitOK && !r.terminal {
+				return code
+			}
 			continue
 		}
 		req := r.req
 		req.Code = code
 		x, err := r.printer.run(ctx, req, r.running)
 		if err != nil {
-			if code := fail("repl", err); ctx.Err() != nil || !refused(err) {
+			if code := fail("repl", err); ctx.Err() != nil || !r.terminal || !refused(err) {
 				return code
 			}
 			continue
 		}
 		r.printer.ending("repl", x)
+		if x.Status != api.StatusOK && !r.terminal {
+			return exitOf(x.Status)
+		}
 	}
 	return exitInterrupted
 }
@@ -222,60 +270,57 @@ func (r *repl) prompt(s string) string {
 	return s
 }
 
+// isCommand tells of a line that is no code of a cell.
 func isCommand(line string) bool {
 	line = strings.TrimSpace(line)
+	if strings.Contains(line, "\n") {
+		return false
+	}
 	return isExit(line) || strings.HasPrefix(line, ":") || strings.HasPrefix(line, "?") || strings.HasSuffix(line, "?") && !strings.ContainsAny(line, " \"'`")
 }
 
 // isExit tells what people type to leave, in whatever language; the kernel would go on.
 func isExit(line string) bool {
-	return slices.Contains([]string{"exit", "quit", "exit()", "quit()"}, line)
+	return slices.Contains([]string{"exit", "quit", "exit()", "quit()", ":quit", ":q", ":exit"}, strings.TrimSpace(line))
 }
 
-// command does what is no cell. done tells that it was none, quit that it is the end.
-func (r *repl) command(ctx context.Context, code string) (done, quit bool) {
-	line := strings.TrimSpace(code)
-	if !isCommand(line) || strings.Contains(line, "\n") {
-		return false, false
-	}
-	if isExit(line) {
-		return true, true
-	}
-	switch line {
-	case ":quit", ":q", ":exit":
-		return true, true
-	case ":help", "?":
+// command does what is no cell, and returns what the command's exit code would be.
+func (r *repl) command(ctx context.Context, line string) int {
+	line = strings.TrimSpace(line)
+	switch {
+	case line == ":help", line == "?":
 		fmt.Println(strings.TrimSpace(replHelp))
-	case ":restart":
-		if x, err := r.agent.Restart(ctx, r.context); err != nil {
-			fail("repl", err)
-		} else {
-			fmt.Printf("a new kernel, generation %d\n", x.Generation)
+	case line == ":restart":
+		x, err := r.agent.Restart(ctx, r.context)
+		if err != nil {
+			return fail("repl", err)
 		}
-	case ":contexts":
-		listContexts(ctx, r.agent, false)
+		fmt.Printf("a new kernel, generation %d\n", x.Generation)
+	case line == ":contexts":
+		return listContexts(ctx, r.agent, false)
+	case strings.HasPrefix(line, ":"):
+		fmt.Fprintf(os.Stderr, "there is no %s; :help tells what there is\n", shown(line))
+		return exitUsage
 	default:
-		if strings.HasPrefix(line, ":") {
-			fmt.Fprintf(os.Stderr, "there is no %s; :help tells what there is\n", line)
-			return true, false
-		}
-		r.inspect(ctx, strings.Trim(line, "? "))
+		return r.inspect(ctx, strings.Trim(line, "? "))
 	}
-	return true, false
+	return exitOK
 }
 
-func (r *repl) inspect(ctx context.Context, name string) {
+func (r *repl) inspect(ctx context.Context, name string) int {
 	q, cancel := context.WithTimeout(ctx, questionTime)
 	defer cancel()
 	x, err := r.agent.Inspect(q, r.context, api.CompleteRequest{Code: name})
 	var text string
 	if err != nil {
-		fail("repl", err)
-	} else if !x.Found || json.Unmarshal(x.Data["text/plain"], &text) != nil {
+		return fail("repl", err)
+	}
+	if !x.Found || json.Unmarshal(x.Data["text/plain"], &text) != nil {
 		fmt.Printf("nothing is known of %s\n", name)
 	} else {
 		fmt.Println(strings.TrimRight(text, "\n"))
 	}
+	return exitOK
 }
 
 // complete asks the kernel how the line could go on; pos counts runes.

@@ -131,6 +131,58 @@ func TestReplInTerminal(t *testing.T) {
 	}
 }
 
+// The prompt has the number of the kernel's next cell, whoever ran the last one and whatever
+// became of the kernel.
+func TestReplCounts(t *testing.T) {
+	env := terminalEnv(t)
+	address := "unix://" + filepath.Join(fixture.Dir(t, 0o755), "s")
+	agent := startServe(t, env, "--listen", address)
+	agent.logged("msg=serving")
+	run := func(code string) {
+		t.Helper()
+		if code, _, stderr := output(t, env, "run", "--agent", address, "--language", "bash", "-c", code); code != 0 {
+			t.Fatalf("code %d, %s", code, stderr)
+		}
+	}
+	for _, language := range []string{"python", "bash"} { // ipykernel doesn't count a cell of nothing
+		x := startTerminal(t, env, "repl", "--agent", address, "--language", language)
+		x.logged(`\[1\]> $`)
+		x.typed("\r")
+		x.logged(`\[1\]> \r\n[^\n]*\[1\]> $`)
+		x.typed(":help\r")
+		x.logged(`:help  :quit[^\n]*\n[^\n]*\[1\]> $`)
+		x.typed("x=1\r")
+		x.logged(`\[2\]> $`)
+		x.typed("half\x03")
+		x.logged(`\^C\r\n\[2\]> $`)
+		x.typed(":restart\r")
+		x.logged(`generation 2\r\n[^\n]*\[1\]> $`)
+		x.typed("x=2\r")
+		x.logged(`generation 2(.|\n)*\[2\]> $`)
+		x.typed(map[string]string{"python": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)\r", "bash": "kill -9 $PPID\r"}[language])
+		x.logged(`ended as lost(.|\n)*\[1\]> $`)
+		x.typed("x=3\r")
+		x.logged(`ended as lost(.|\n)*\[2\]> $`)
+		if language == "bash" {
+			run("true")
+			x.typed(":\r") // no command, and another has run a cell meanwhile
+			x.logged(`there is no :;(.|\n)*\[3\]> $`)
+		}
+		x.typed("\x04")
+		if code := x.end(); code != 0 {
+			t.Errorf("code %d", code)
+		}
+	}
+	// Who comes later finds the count of the kernel that is there.
+	run("true")
+	x := startTerminal(t, env, "repl", "--agent", address, "--context", "bash")
+	x.logged(`\[4\]> $`)
+	x.typed("exit\r")
+	if code := x.end(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+}
+
 // A cell that will not end is left by a second Ctrl-C.
 func TestRunIsLeft(t *testing.T) {
 	x := startTerminal(t, terminalEnv(t), "run", "--interrupt-grace", "10m", "-c",
