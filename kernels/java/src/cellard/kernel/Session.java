@@ -81,7 +81,7 @@ final class Session {
         loader.loadsFor(cell);
         Errors.Failure failure;
         try {
-            failure = evaluate(code);
+            failure = evaluate(SourceFile.cell(code));
         } catch (StackOverflowError e) {
             failure = Errors.compile("the code is nested too deeply for the compiler");
         } catch (OutOfMemoryError e) {
@@ -148,7 +148,24 @@ final class Session {
                 }
             }
         }
-        return cell.dead ? null : errors.unresolved(made, code, output, cell);
+        Errors.Failure failure = cell.dead ? null : errors.unresolved(made, code, output, cell);
+        return failure == null ? main(made, code) : failure;
+    }
+
+    /** Calls the main of a cell that is a source file. */
+    private Errors.Failure main(List<Snippet> made, String code) {
+        asked = false;
+        for (String call : SourceFile.calls(shell, made)) {
+            if (cell.dead) {
+                return null;
+            }
+            for (SnippetEvent event : shell.eval("{" + call + ";\n}")) {
+                if (event.causeSnippet() == null && event.status() != Snippet.Status.REJECTED) {
+                    return cell.dead ? null : errors.of(event, null, code);
+                }
+            }
+        }
+        return null;
     }
 
     /** Evaluates what the value of the cell may come from. */

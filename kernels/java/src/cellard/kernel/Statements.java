@@ -166,6 +166,28 @@ final class Statements {
         }
     }
 
+    /** Where the package clause of a file begins and ends; null where there is none. */
+    static int[] packageClause(String source) {
+        Statements s = new Statements(source);
+        s.skip();
+        int from = s.at;
+        if (!s.word().equals("package")) {
+            return null;
+        }
+        while (true) {
+            s.skip();
+            if (s.word().isEmpty()) {
+                return null;
+            }
+            s.skip();
+            char c = s.peek();
+            s.at++;
+            if (c != '.') {
+                return c == ';' ? new int[] {from, s.at} : null;
+            }
+        }
+    }
+
     private void annotation() {
         at++;
         skip();
