@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -71,5 +72,56 @@ func TestRuntimeDir(t *testing.T) {
 	}
 	if _, err := makeRuntimeDir(link); err == nil {
 		t.Error("a link was taken")
+	}
+}
+
+// The table of limits in the documentation has the flags' defaults, and no other page tells
+// one once more.
+func TestDocumentedLimits(t *testing.T) {
+	code, help, _ := output(t, nil, "serve", "--help")
+	if code != 0 {
+		t.Fatalf("code %d", code)
+	}
+	defaults := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^  (--[a-z-]+) [A-Z]+\n.*\(default ([0-9][^)]*)\)$`).FindAllStringSubmatch(help, -1) {
+		defaults[m[1]] = m[2]
+	}
+	b, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(b), "\n## Limits\n")
+	told := 0
+	for _, row := range regexp.MustCompile("(?m)^\\| .* \\| (.*) \\| (`--.*`) \\|$").FindAllStringSubmatch(table, -1) {
+		values, flags := strings.Split(row[1], "; "), regexp.MustCompile("--[a-z-]+").FindAllString(row[2], -1)
+		if len(values) != len(flags) {
+			t.Errorf("%q is of %q", values, flags)
+			continue
+		}
+		for i, flag := range flags {
+			told++
+			if got := strings.NewReplacer(" min", "m", " ", "").Replace(values[i]); got != defaults[flag] {
+				t.Errorf("%s is told as %s, and is %q", flag, values[i], defaults[flag])
+			}
+		}
+	}
+	if told != len(defaults) {
+		t.Errorf("%d of %d limits are told: %v", told, len(defaults), defaults)
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("%q, %v", pages, err)
+	}
+	again := regexp.MustCompile("[0-9]+( [KMG]iB| s| min| minutes)?[^.,;:|(]{0,40} \\(`(--[a-z-]+)`\\)")
+	for _, page := range append(pages, "../../README.md") {
+		b, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range again.FindAllSubmatch(b, -1) {
+			if defaults[string(m[2])] != "" {
+				t.Errorf("%s: %s", page, m[0])
+			}
+		}
 	}
 }
