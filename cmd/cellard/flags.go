@@ -77,22 +77,40 @@ func parse(fs *flagSet, args []string, about string) (code int, ok bool) {
 // may also follow the arguments: each of these goes to take, in order. It returns false,
 // and the exit code, where the command is not to go on.
 func parseMixed(fs *flagSet, args []string, about string, take func(string) error) (code int, ok bool) {
-	wrong := func(err error) (int, bool) {
+	err := fs.readMixed(args, take)
+	if errors.Is(err, flag.ErrHelp) {
+		help(os.Stdout, fs, about)
+		return exitOK, false
+	}
+	var argument argumentError
+	if errors.As(err, &argument) {
+		fmt.Fprintf(os.Stderr, "cellard %s: %v\n", fs.Name(), err)
+		return exitUsage, false
+	}
+	if err == nil {
+		err = fromEnvironment(fs)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "cellard %s: %v\nrun cellard %s --help for its flags\n", fs.Name(), err, fs.Name())
 		return exitUsage, false
 	}
+	return exitOK, true
+}
+
+// argumentError is what take has against an argument.
+type argumentError struct{ error }
+
+// readMixed reads flags and arguments in any order; after -- there are no more flags.
+func (fs *flagSet) readMixed(args []string, take func(string) error) error {
 	for {
-		if err := fs.read(args); errors.Is(err, flag.ErrHelp) {
-			help(os.Stdout, fs, about)
-			return exitOK, false
-		} else if err != nil {
-			return wrong(err)
+		if err := fs.read(args); err != nil {
+			return err
 		}
 		n := len(args) - fs.NArg() // how many flags, and their values
 		ended := n > 0 && args[n-1] == "--"
 		args = fs.Args()
 		if len(args) == 0 {
-			break
+			return nil
 		}
 		n = 1
 		if ended {
@@ -100,16 +118,11 @@ func parseMixed(fs *flagSet, args []string, about string, take func(string) erro
 		}
 		for _, a := range args[:n] {
 			if err := take(a); err != nil {
-				fmt.Fprintf(os.Stderr, "cellard %s: %v\n", fs.Name(), err)
-				return exitUsage, false
+				return argumentError{err}
 			}
 		}
 		args = args[n:]
 	}
-	if err := fromEnvironment(fs); err != nil {
-		return wrong(err)
-	}
-	return exitOK, true
 }
 
 func fromEnvironment(fs *flagSet) error {

@@ -99,13 +99,17 @@ func runKernel(args []string) int {
 		return installKernel(args[1:], about)
 	}
 	name := ""
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
-		name, args = args[0], args[1:]
-	}
 	fs := newFlags("kernel")
 	file := fs.String("f", "", "the connection `FILE`")
 	interpreter := fs.String("interpreter", "", "the `PROGRAM` that runs the language (default: found on the PATH)")
-	if code, ok := parseAlone(fs, args, about); !ok {
+	code, ok := parseAlone(fs, args, about, func(arg string) error {
+		if name != "" {
+			return fmt.Errorf("unexpected argument %q", arg)
+		}
+		name = arg
+		return nil
+	})
+	if !ok {
 		return code
 	}
 	i := slices.IndexFunc(ownKernels(), func(k ownKernel) bool { return k.name == name })

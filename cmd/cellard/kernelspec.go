@@ -17,10 +17,11 @@ func installKernel(args []string, about string) int {
 	user := fs.Bool("user", false, "for this user alone, where Jupyter keeps a user's data")
 	prefix := fs.String("prefix", "", "in `DIR`/share/jupyter, as of a virtual environment (default /usr/local)")
 	var names []string
-	for len(args) > 0 && args[0] != "" && args[0][0] != '-' {
-		names, args = append(names, args[0]), args[1:]
-	}
-	if code, ok := parseAlone(fs, args, about); !ok {
+	code, ok := parseAlone(fs, args, about, func(name string) error {
+		names = append(names, name)
+		return nil
+	})
+	if !ok {
 		return code
 	}
 	if len(names) == 0 || *user && *prefix != "" {
@@ -47,18 +48,15 @@ func installKernel(args []string, about string) int {
 	return 0
 }
 
-// parseAlone is parse without the environment: CELLARD_USER, say, means another thing,
+// parseAlone is parseMixed without the environment: CELLARD_USER, say, means another thing,
 // and a kernel's environment is not for it.
-func parseAlone(fs *flagSet, args []string, about string) (code int, ok bool) {
-	err := fs.read(args)
+func parseAlone(fs *flagSet, args []string, about string, take func(string) error) (code int, ok bool) {
+	err := fs.readMixed(args, take)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Println(strings.TrimSpace(about) + "\n\nFlags:")
 		fs.SetOutput(os.Stdout)
 		fs.PrintDefaults()
 		return 0, false
-	}
-	if err == nil && fs.NArg() > 0 {
-		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cellard %s: %v\nrun cellard kernel --help\n", fs.Name(), err)
