@@ -31,13 +31,15 @@ func notebookEnv(t *testing.T, python string) []string {
 // are else as they were; and so has what the agent makes of each session afterwards.
 func TestNotebooksAsNbclient(t *testing.T) {
 	python := pythons.Named(t, "notebook")
+	installKernels(t, "bash")
 	in := t.TempDir()
 	notebookScript(t, python, "make", in)
 	runAsNbclient(t, python, in, "")
 }
 
 // So have notebooks that others wrote, of several packages, languages and natures, which
-// find what lies beside them. Of those some cells fail: by intent, for they are for other
+// find what lies beside them; those of R on IRkernel too, and on the kernel that cellard has
+// for R as far as the two say the same. Of those some cells fail: by intent, for they are for other
 // versions, or because they fetch what isn't there.
 func TestRealNotebooksAsNbclient(t *testing.T) {
 	python := pythons.Named(t, "notebook")
@@ -45,15 +47,20 @@ func TestRealNotebooksAsNbclient(t *testing.T) {
 	if err != nil {
 		t.Fatalf("setup-notebooks.sh: %v", err)
 	}
-	// Both run the same kernels of our own.
-	specs := t.TempDir()
-	if code, _, stderr := output(t, nil, "kernel", "install", "javascript", "typescript", "java", "--prefix", specs); code != 0 {
-		t.Fatalf("code %d\n%s", code, stderr)
-	}
-	t.Setenv("JUPYTER_PATH", filepath.Join(specs, "share", "jupyter"))
+	installKernels(t, "javascript", "typescript", "java", "bash")
 	in := t.TempDir()
 	notebookScript(t, python, "real", strings.TrimSpace(string(b)), in)
 	runAsNbclient(t, python, in, fixture.Dir(t, 0o777))
+}
+
+// installKernels has nbclient run the same kernels of our own.
+func installKernels(t *testing.T, names ...string) {
+	t.Helper()
+	specs := t.TempDir()
+	if code, _, stderr := output(t, nil, append([]string{"kernel", "install", "--prefix", specs}, names...)...); code != 0 {
+		t.Fatalf("code %d\n%s", code, stderr)
+	}
+	t.Setenv("JUPYTER_PATH", filepath.Join(specs, "share", "jupyter"))
 }
 
 func notebookScript(t *testing.T, python string, args ...string) {
@@ -75,6 +82,13 @@ func runAsNbclient(t *testing.T, python, in, work string) {
 		t.Fatalf("%v %v", names, err)
 	}
 	env := append(notebookEnv(t, python), noNetwork...)
+	for name, value := range map[string]string{
+		"GIT_CONFIG_GLOBAL": filepath.Join(fixture.Dir(t, 0o777), "gitconfig"), // a notebook sets what is global
+		"LC_ALL":            "C.UTF-8",                                         // R's quotes
+	} {
+		t.Setenv(name, value)
+		env = append(env, name+"="+value)
+	}
 	address := "unix://" + filepath.Join(fixture.Dir(t, 0o755), "s")
 	agent := startServe(t, env, "--listen", address)
 	agent.logged("msg=serving")
@@ -91,6 +105,9 @@ func runAsNbclient(t *testing.T, python, in, work string) {
 			t.Fatal(err)
 		}
 		context := api.ContextRequest{ID: name, Language: nb.Language()}
+		if strings.HasPrefix(name, "irkernel") { // another's kernel, as nbclient has it
+			context.Language = "ir"
+		}
 		args := []string{"run", "--agent", address, "--context", name, "--timeout", "10m", n, "-o", filepath.Join(out, file)}
 		if work != "" {
 			context.Cwd = filepath.Join(work, name)

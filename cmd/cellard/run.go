@@ -28,7 +28,8 @@ A file's language is told by the ending of its name, else by its #! line; withou
 is Python. One of another ending or program needs --language.
 
 A notebook is run to -o, which is saved after each cell. Its cells' tags count:
-skip-execution, and raises-exception, which lets a cell fail.
+skip-execution, and raises-exception, which lets a cell fail. The state of its widgets
+(metadata.widgets) is not stored.
 
 Usage: cellard run [flags] [-c CODE | FILE | -] ...      (- is stdin)
 
