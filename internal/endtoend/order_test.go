@@ -40,6 +40,12 @@ var parted = map[string]map[string]string{
 		"a display and a child": `for (let i = 0; i < 10; i++) { display({ "text/plain": "a " + i }); execSync("echo b " + i, { stdio: "inherit" }) }`,
 		"stderr and stdout":     `for (let i = 0; i < 10; i++) { console.error("a", i); console.log("b", i) }`,
 	},
+	"java": {
+		"text and a child":      `for (int i = 0; i < 10; i++) { System.out.println("a " + i); new ProcessBuilder("echo", "b", "" + i).inheritIO().start().waitFor(); }`,
+		"a child and text":      `for (int i = 0; i < 10; i++) { new ProcessBuilder("echo", "a", "" + i).inheritIO().start().waitFor(); System.out.println("b " + i); }`,
+		"a display and a child": `for (int i = 0; i < 10; i++) { display("text/plain", "a " + i); new ProcessBuilder("echo", "b", "" + i).inheritIO().start().waitFor(); }`,
+		"stderr and stdout":     `for (int i = 0; i < 10; i++) { System.err.println("a " + i); System.out.println("b " + i); }`,
+	},
 	"bash": {
 		"text and a child":   `for i in {0..9}; do echo a $i; /bin/echo b $i; done`,
 		"a display and text": `for i in {0..9}; do echo -n a $i | display - text/plain; echo b $i; done`,
