@@ -168,3 +168,20 @@ func TestInput(t *testing.T) {
 		s.run("1").text("1")
 	})
 }
+
+// Of an integer that V8 would write for minutes, where nothing stops it, is told that it is
+// too large, wherever a value has it.
+func TestHugeIntegers(t *testing.T) {
+	const told = "[a value with an integer of more than 1048576 bits, too large to write: x.toString(16) is quick]"
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("const huge = 2n ** (1n << 26n); class A { #x = 1; z = -huge; get y() { for (;;); } }").ok()
+		for _, code := range []string{"huge", "-huge", "[1n, huge]", "({ a: { b: huge } })", "new Map([[huge, 1]])", "new Set([[huge]])",
+			"Object(huge)", "new A()", "Object.assign(() => {}, { huge })", "[{ a: 1, b: huge }, { a: 2, b: [huge] }]"} {
+			s.run(code).text(told)
+		}
+		s.run("throw huge").failed("Error")
+		s.run("[[[[huge]]]]").text("[ [ [ [Array] ] ] ]") // which nobody sees
+		s.run("[2n ** 70n, { a: new Set([1n]) }]").text("[ 1180591620717411303424n, { a: Set(1) { 1n } } ]")
+	})
+}

@@ -45,12 +45,12 @@ run_expression <- function(expression, silent, last) {
     tryCatch(
       base_calling(
         {
-          value <- allowInterrupts(run_code(expression))
+          value <- let_in(run_code(expression))
           # Showing runs code of the value's class, which may fail like any other.
           keep_last(value$value)
           warned$showing <- TRUE
           if (!silent) {
-            allowInterrupts(show_value(value$value, value$visible, last))
+            let_in(show_value(value$value, value$visible, last))
           }
           NULL
         },
@@ -74,6 +74,27 @@ run_expression <- function(expression, silent, last) {
   outcome
 }
 
+# let_in evaluates what is a cell's: interrupts are let in, and R's compiler is on, which calls
+# functions that a cell may have replaced.
+let_in <- function(code) {
+  .Internal(enableJIT(session$jit))
+  on.exit(session$jit <- .Internal(enableJIT(0L)))
+  allowInterrupts(code)
+}
+
+# keep_out evaluates what is the kernel's, in the middle of a cell.
+keep_out <- function(code) {
+  jit <- .Internal(enableJIT(0L))
+  on.exit(.Internal(enableJIT(jit)))
+  suspendInterrupts(code)
+}
+
+# of_class is what a condition's class tells of it, perhaps by code of a cell's; NULL where
+# that fails or does not end.
+of_class <- function(code) {
+  tryCatch(allowInterrupts(code), error = function(e) NULL, interrupt = function(e) NULL)
+}
+
 # run_code runs an expression where trim_calls can tell the cell's own calls.
 run_code <- function(expression) {
   session$depth <- sys.nframe()
@@ -94,7 +115,7 @@ interrupted <- function(calls) {
 # failure_of is what an error is in a message.
 failure_of <- function(e, calls) {
   text <- message_of(e)
-  call <- tryCatch(conditionCall(e), error = function(e) NULL)
+  call <- of_class(conditionCall(e))
   where <- if (is.null(call) || ours(call)) "" else paste0(" in ", call_text(call))
   list(
     ename = valid(class(e)[[1L]]),
@@ -105,7 +126,7 @@ failure_of <- function(e, calls) {
 
 # message_of is a condition's message, which its class may make by code of a cell's.
 message_of <- function(e) {
-  text <- tryCatch(paste(conditionMessage(e), collapse = "\n"), error = function(e) NULL)
+  text <- of_class(paste(conditionMessage(e), collapse = "\n"))
   if (!is.character(text) || length(text) != 1L || is.na(text)) {
     text <- paste0("<", class(e)[[1L]], ">")
   }
@@ -125,13 +146,13 @@ traceback_of <- function(head, calls) {
   n <- length(calls)
   shown <- seq_len(n)
   if (n > 2L * CALLS + 1L) {
-    shown <- c(seq_len(CALLS), seq(n - CALLS + 1L, n))
+    shown <- c(seq_len(CALLS), seq.int(n - CALLS + 1L, n))
   }
   lines <- sprintf("%d. %s", shown, vapply(calls[shown], format_call, ""))
   if (length(shown) < n) {
     lines <- append(lines, sprintf("[%d calls in the middle are left out]", n - length(shown)), CALLS)
   }
-  as.list(c(head, "Traceback:", lines))
+  lapply(c(head, "Traceback:", lines), identity)
 }
 
 format_call <- function(call) {
@@ -192,7 +213,7 @@ trim_calls <- function(calls) {
   while (last >= first && handling(calls[[last]])) {
     last <- last - 1L
   }
-  if (last < first) NULL else calls[seq(first, last)]
+  if (last < first) NULL else calls[seq.int(first, last)]
 }
 
 handling <- function(call) {
@@ -234,7 +255,7 @@ show_warnings <- function(warned) {
   }
   kept <- warned$list
   calls <- lapply(kept, function(w) {
-    call <- tryCatch(conditionCall(w), error = function(e) NULL)
+    call <- of_class(conditionCall(w))
     if (ours(call)) NULL else call
   })
   session$warnings <- structure(calls, names = vapply(kept, message_of, ""), class = "warnings")
@@ -254,7 +275,7 @@ show_warnings <- function(warned) {
 # warning_text is a warning as R tells it: at once ("Warning"), alone ("Warning message"),
 # or in a list, by its number there.
 warning_text <- function(w, head) {
-  call <- tryCatch(conditionCall(w), error = function(e) NULL)
+  call <- of_class(conditionCall(w))
   text <- message_of(w)
   after <- switch(as.character(head), "Warning message" = ":\n", ": ")
   if (is.null(call) || ours(call)) {

@@ -75,7 +75,7 @@ trapped <- function(call) {
 # nudged tells whether a request for the kernel's info is waiting. What it takes from
 # the socket for that is answered after the cell.
 nudged <- function() {
-  suspendInterrupts({
+  keep_out({
     while (length(poll("shell", 0L)) > 0L) {
       session$waiting <- c(session$waiting, list(receive("shell")))
     }

@@ -1,9 +1,9 @@
 # JSON: what jsonlite makes, and, for columns of a table, vectors of JSON texts.
 
-json <- function(text) structure(text, class = "json")
+json <- function(text) `class<-`(text, "json")
 
 to_json <- function(value) {
-  json(enc2utf8(as.character(jsonlite::toJSON(value,
+  json(enc2utf8(unclass(jsonlite::toJSON(value,
     auto_unbox = TRUE, null = "null", na = "null", digits = NA, json_verbatim = TRUE, force = TRUE
   ))))
 }

@@ -31,6 +31,9 @@ start <- function(connection_file) {
   setup_library()
   session$own <- ls(globalenv(), all.names = TRUE) # packages put theirs there
   read_profile()
+  session$irkernel <- as.character(utils::packageVersion("IRkernel"))
+  session$version <- paste(R.version$major, R.version$minor, sep = ".")
+  session$jit <- .Internal(enableJIT(0L))
   suspendInterrupts(serve())
 }
 
@@ -95,13 +98,12 @@ handle <- function(channel, request) {
 }
 
 kernel_info <- function(request) {
-  version <- paste(R.version$major, R.version$minor, sep = ".")
   list(
     protocol_version = "5.3",
     implementation = "IRkernel",
-    implementation_version = as.character(utils::packageVersion("IRkernel")),
+    implementation_version = session$irkernel,
     language_info = list(
-      name = "R", version = version, mimetype = "text/x-r-source", file_extension = ".r",
+      name = "R", version = session$version, mimetype = "text/x-r-source", file_extension = ".r",
       pygments_lexer = "r", codemirror_mode = "r"
     ),
     banner = R.version.string,

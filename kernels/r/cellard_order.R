@@ -28,9 +28,9 @@ part <- function() {
   parting$untaken <- FALSE
   number <- parting$number <- parting$number + 1L
   publish("taken_request", list(number = number))
-  end <- Sys.time() + PATIENCE
+  end <- seconds() + PATIENCE
   seen <- FALSE
-  while (taken() < number && Sys.time() < end) {
+  while (taken() < number && seconds() < end) {
     base_try(Sys.sleep(PAUSE), interrupt = function(e) seen <<- TRUE)
   }
   if (seen) {
@@ -41,10 +41,20 @@ part <- function() {
   invisible()
 }
 
+# seconds is a clock.
+seconds <- function() .subset2(proc.time(), 3L)
+
 # taken is the number that was answered last. A cell may have removed the file.
 taken <- function() {
-  number <- tryCatch(readBin(parting$file, "integer", 1L, 4L, endian = "little"), warning = identity, error = identity)
+  number <- tryCatch(read_file(parting$file, "integer", 1L, 4L, endian = "little"), warning = identity, error = identity)
   if (is.integer(number) && length(number) == 1L) number else .Machine$integer.max
+}
+
+# read_file is readBin of a file, which asks for a method to close it.
+read_file <- function(path, ...) {
+  con <- file(path, "rb")
+  on.exit(close.connection(con))
+  readBin(con, ...)
 }
 
 # say writes to stderr, in order with what goes to stdout.

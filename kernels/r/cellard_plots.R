@@ -88,15 +88,19 @@ plot_count <- function() plots$pages
 
 # show_pages shows what is complete: a page's file is empty until it is.
 show_pages <- function(main = FALSE) {
-  files <- sort(list.files(plots$directory, full.names = TRUE))
-  files <- files[file.size(files) > 0L]
+  files <- list.files(plots$directory, full.names = TRUE)
+  files <- files[size_in_bytes(files) > 0L]
+  files <- files[order(files, method = "radix")]
   for (file in files) {
-    bytes <- readBin(file, "raw", file.size(file))
+    bytes <- read_file(file, "raw", size_in_bytes(file))
     unlink(file)
     data <- list("text/plain" = plot_text(bytes), "image/png" = bytes)
     publish_bundle(data, if (main && file == files[[length(files)]]) "execute_result" else "display_data")
   }
 }
+
+# size_in_bytes is file.size, which asks methods.
+size_in_bytes <- function(files) .subset2(file.info(files, extra_cols = FALSE), "size")
 
 # plot_text is a plot in words: its size stands in the file's header.
 plot_text <- function(png) {

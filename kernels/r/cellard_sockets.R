@@ -80,17 +80,27 @@ receive <- function(channel) {
   )
 }
 
+# now_text is the time as ISO 8601. R's own ways to write it ask methods.
+now_text <- function() {
+  t <- unclass(.Internal(as.POSIXlt(unclass(Sys.time()), "UTC")))
+  seconds <- floor(.subset2(t, "sec") * 1e6) / 1e6
+  sprintf(
+    "%04d-%02d-%02dT%02d:%02d:%09.6fZ", .subset2(t, "year") + 1900L, .subset2(t, "mon") + 1L, .subset2(t, "mday"),
+    .subset2(t, "hour"), .subset2(t, "min"), seconds
+  )
+}
+
 # send sends a message that answers to a request. The content is a list for JSON, or
 # JSON already.
 send <- function(channel, type, content, request) {
   if (forked()) {
     return(invisible())
   }
-  suspendInterrupts({
+  keep_out({
     wire$sent <- wire$sent + 1L
     header <- paste0(
       '{"msg_id":"', wire$prefix, wire$sent, '","session":', json_text(as.character(request$header$session)),
-      ',"username":"cellard","date":"', strftime(as.POSIXlt(Sys.time(), "UTC"), "%Y-%m-%dT%H:%M:%OS6Z"),
+      ',"username":"cellard","date":"', now_text(),
       '","msg_type":"', type, '","version":"5.3"}'
     )
     if (!inherits(content, "json")) {

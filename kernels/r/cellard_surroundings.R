@@ -7,7 +7,7 @@
 # enter_surroundings sets them. When it fails nothing is changed.
 enter_surroundings <- function(given) {
   names <- names(given$env)
-  values <- vapply(given$env, as.character, "")
+  values <- if (length(names) > 0L) vapply(given$env, as.character, "") else character()
   wrong <- names[names == "" | grepl("=", names, fixed = TRUE)]
   if (length(wrong) > 0L) {
     refuse(paste0("not an environment variable: ", encodeString(wrong[[1L]], quote = '"')))
@@ -22,7 +22,7 @@ enter_surroundings <- function(given) {
     before$directory <- getwd()
   }
   if (length(names) > 0L) {
-    do.call(Sys.setenv, structure(as.list(values), names = names))
+    do.call(Sys.setenv, structure(lapply(unname(values), identity), names = names))
   }
   before
 }

@@ -49,7 +49,7 @@ publish_bundle <- function(data, type = "display_data", display_id = NULL, metad
     return(invisible())
   }
   transient <- if (is.null(display_id)) json("{}") else to_json(list(display_id = as.character(display_id)[[1L]]))
-  values <- vapply(names(data), function(type) as.character(mime_json(type, data[[type]])), "")
+  values <- vapply(names(data), function(type) unclass(mime_json(type, data[[type]])), "")
   publish(type, json(paste0(
     '{"data":', json_object(names(data), values), ',"metadata":', metadata_json(isolated(data, metadata)), ',"transient":', transient,
     if (type == "execute_result") paste0(',"execution_count":', session$count - 1L), "}"

@@ -24,12 +24,10 @@ variables <- function(request) {
   names <- names[!(names %in% c(RS_OWN, session$own) | startsWith(names, ".__"))]
   total <- length(names)
   names <- names[order(names, method = "radix")][seq_len(min(total, VARIABLES))]
-  until <- proc.time()[[3L]] + WAIT
-  jit <- .Internal(enableJIT(0L)) # the compiler calls generic functions
-  on.exit(.Internal(enableJIT(jit)))
+  until <- seconds() + WAIT
   found <- vapply(names, function(name) {
     told <- list(type = "")
-    if (proc.time()[[3L]] < until) {
+    if (seconds() < until) {
       # An interrupt may come; and a warning's handler may be a cell's.
       told <- tryCatch(suppressWarnings(allowInterrupts(tell(name))),
         error = function(e) list(type = "unknown"),

@@ -3,6 +3,7 @@
 // frames.
 
 const { inspect, types } = require('node:util');
+const { heavy, TOO_LARGE } = require('./heavy.js');
 const { place } = require('./edits.js');
 
 const FRAMES = 50;
@@ -12,7 +13,7 @@ const TEXT = 256 * 1024;
 // describe tells of anything that was thrown: {name, value, traceback}.
 function describe(thrown, positions) {
   if (!isError(thrown)) {
-    const text = short(safely(() => inspect(thrown, { colors: false }), 'a value that can not be shown'));
+    const text = short(safely(() => (heavy(thrown) ? TOO_LARGE : inspect(thrown, { colors: false })), 'a value that can not be shown'));
     return { name: 'Error', value: text, traceback: [`Uncaught ${text}`] };
   }
   const name = short(safely(() => String(thrown.name || thrown.constructor.name), 'Error'));

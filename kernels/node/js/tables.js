@@ -4,6 +4,7 @@
 
 const { types, inspect } = require('node:util');
 const { Buffer } = require('node:buffer');
+const { heavy } = require('./heavy.js');
 const { apply, getOwnPropertyDescriptor: propertyOf, ownKeys, getPrototypeOf } = Reflect;
 
 const TABLE = 'application/vnd.runtime.table+json';
@@ -185,7 +186,7 @@ class Budget {
         if (!Number.isFinite(value)) return null;
         return Number.isInteger(value) && !Number.isSafeInteger(value) && Math.abs(value) < 1e21 && Math.abs(value) !== 2 ** 53 ? String(value) : value;
       case 'bigint':
-        return value >= -(2n ** 53n) && value <= 2n ** 53n ? Number(value) : this.text(String(value));
+        return value >= -(2n ** 53n) && value <= 2n ** 53n ? Number(value) : this.text(heavy(value) ? '…' : String(value));
       case 'string':
         return this.text(value);
       case 'boolean':
@@ -238,7 +239,7 @@ class Budget {
 }
 
 function shown(value) {
-  return inspect(value, { colors: false, depth: 0, customInspect: false, maxStringLength: 1000 });
+  return heavy(value) ? '…' : inspect(value, { colors: false, depth: 0, customInspect: false, maxStringLength: 1000 });
 }
 
 module.exports = { table, TABLE };

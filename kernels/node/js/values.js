@@ -10,6 +10,7 @@ const path = require('node:path');
 const channel = require('./channel.js');
 const realm = require('./realm.js');
 const { table, TABLE } = require('./tables.js');
+const { heavy, TOO_LARGE } = require('./heavy.js');
 const { redefine } = require('./async.js');
 const { state } = realm;
 const { apply } = Reflect;
@@ -21,6 +22,7 @@ const { cwd } = process;
 
 // text is what util.inspect makes of a value; a value can't keep it from being text.
 function text(value) {
+  if (heavy(value)) return TOO_LARGE;
   try {
     return inspect(value, { colors: false, maxStringLength: 100000, breakLength: 80 });
   } catch (error) {
