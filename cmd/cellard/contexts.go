@@ -19,7 +19,7 @@ cellard contexts shows an agent's contexts, and does something to one of them.
 Usage: cellard contexts [flags]                      list them
        cellard contexts [flags] create [ID]          make one: --language, --cwd, --env
        cellard contexts [flags] restart|interrupt|delete ID ...
-       cellard contexts [flags] variables ID ...      what variables they hold
+       cellard contexts [flags] variables ID ...     what variables they hold
        cellard contexts [flags] notebook ID           what it has run, as a notebook on stdout`
 
 var contextVerbs = []string{"list", "create", "restart", "interrupt", "delete", "variables", "notebook"}

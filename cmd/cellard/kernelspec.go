@@ -54,8 +54,7 @@ func parseAlone(fs *flagSet, args []string, about string, take func(string) erro
 	err := fs.readMixed(args, take)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Println(strings.TrimSpace(about) + "\n\nFlags:")
-		fs.SetOutput(os.Stdout)
-		fs.PrintDefaults()
+		fs.describe(os.Stdout, false)
 		return 0, false
 	}
 	if err != nil {

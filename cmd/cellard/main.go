@@ -23,7 +23,7 @@ func commands() []command {
 		{"run", "run cells and show what they put out", runCell},
 		{"repl", "talk with a kernel", runRepl},
 		{"doctor", "tell what is ready, what is missing, how to mend it", doctor},
-		{"contexts", "list, create, restart, interrupt or delete contexts", contexts},
+		{"contexts", "list contexts, make, restart or delete them, look into them", contexts},
 		{"kernel", "run a Jupyter kernel of cellard's own", runKernel},
 		{"languages", "list the languages, or install some", languages},
 		{"version", "print the version", printVersion},

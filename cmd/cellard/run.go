@@ -110,7 +110,7 @@ func runCell(args []string) int {
 		fmt.Fprintln(os.Stderr, "cellard run: -o and --allow-errors are for a notebook; name one")
 		return exitUsage
 	} else if len(f.sources) == 0 {
-		fmt.Fprintln(os.Stderr, "cellard run: there is no code: give it with -c, or name a file")
+		fmt.Fprintln(os.Stderr, "cellard run: there is no code: give it with -c, or name a file, or - for stdin")
 		return exitUsage
 	}
 	if err := f.takeLanguage(); err != nil {
