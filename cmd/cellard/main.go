@@ -65,5 +65,7 @@ func usage(w io.Writer) {
 			fmt.Fprintf(w, "  %-10s %s\n", c.name, c.about)
 		}
 	}
-	fmt.Fprint(w, "\ncellard COMMAND --help tells a command's flags.\n")
+	fmt.Fprint(w, "\ncellard COMMAND --help tells a command's flags. Each exits with 0 where all went well, 2 where\n"+
+		"the command or a setting is wrong, 3 where an agent refused, could not start or be reached;\n"+
+		"with what else, its help tells.\n")
 }
