@@ -158,6 +158,9 @@ func (f *runFlags) runIn(ctx context.Context, c *agentCall, running *current) in
 	if err := c.ready(ctx, f.req.Context, f.req.Language); err != nil {
 		return fail("run", err)
 	}
+	if err := f.fits(ctx, c); err != nil {
+		return fail("run", err)
+	}
 	p := newPrinter(c, f.outDir)
 	p.quiet = f.json
 	if f.notebook != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -50,6 +52,29 @@ func (f *runFlags) takeLanguage() error {
 			return fmt.Errorf("%s is %s and %s is %s: the cells of one command share a context; run each alone, or say --language", named, f.req.Language, s.name, language)
 		default:
 			f.req.Language, named = language, s.name
+		}
+	}
+	return nil
+}
+
+// fits tells whether the files are of the language of the context that was asked for, as far
+// as both are known. Without it a file would be run as what it is not.
+func (f *runFlags) fits(ctx context.Context, c *agentCall) error {
+	if f.req.Context == "" || f.req.Language != "" {
+		return nil
+	}
+	for _, s := range f.sources {
+		language, err := s.language()
+		if s.name == "-c" || err != nil || language == "" {
+			continue
+		}
+		of := f.req.Context // a language's own may be yet to be made
+		if x, err := c.Context(ctx, f.req.Context); err == nil {
+			of = x.Language
+		}
+		known := slices.ContainsFunc(endings, func(l struct{ language, endings string }) bool { return l.language == of })
+		if known && of != language && (of != "typescript" || language != "javascript") {
+			return usageError(fmt.Sprintf("%s is %s, and the context %s is of %s: name another context, or run it as that by --language %[4]s", s.name, language, f.req.Context, of))
 		}
 	}
 	return nil
