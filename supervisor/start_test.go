@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -189,6 +190,31 @@ func TestEnvironment(t *testing.T) {
 	} {
 		if x := a.cell("env "+c.name, in(c.id)); main1(x) != c.want {
 			t.Errorf("%s in %s: %q", c.name, c.id, main1(x))
+		}
+	}
+}
+
+// Text is UTF-8 where the agent's own environment doesn't say otherwise.
+func TestLocale(t *testing.T) {
+	t.Parallel()
+	for _, l := range []struct {
+		env        []string
+		lang, sees string
+	}{
+		{nil, "C.UTF-8", "1"},
+		{[]string{"LANG=", "LC_ALL="}, "C.UTF-8", "1"},
+		{[]string{"LANG=C"}, "C", "2"},
+		{[]string{"LC_ALL=C"}, "", "2"},
+		{[]string{"LC_CTYPE=C.UTF-8"}, "", "1"},
+	} {
+		a := newAgent(t, func(o *Options) {
+			o.Env = append(slices.DeleteFunc(o.Env, namesLocale), l.env...)
+		})
+		if x := a.cell("env LANG"); main1(x) != l.lang {
+			t.Errorf("%s: LANG is %q", l.env, main1(x))
+		}
+		if x := a.cell("sh printf ä | wc -m"); strings.TrimSpace(x.Stdout) != l.sees {
+			t.Errorf("%s: %q characters", l.env, x.Stdout)
 		}
 	}
 }

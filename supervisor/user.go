@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -195,6 +197,9 @@ func (m *Manager) environ(launch []string, context map[string]string, mark strin
 	if _, ok := at["PATH"]; !ok {
 		set("PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
+	if !slices.ContainsFunc(env, namesLocale) && hasUTF8() {
+		set("LANG=C.UTF-8") // an image's init sets none, and programs then take text for bytes
+	}
 	if m.user.credential != nil {
 		set("HOME=" + m.user.home)
 		set("USER=" + m.user.name)
@@ -209,6 +214,18 @@ func (m *Manager) environ(launch []string, context map[string]string, mark strin
 	set(mark)
 	return env
 }
+
+// namesLocale tells the variables by which a program learns how text is encoded: locale(7).
+func namesLocale(v string) bool {
+	name, value, _ := strings.Cut(v, "=")
+	return value != "" && (name == "LC_ALL" || name == "LC_CTYPE" || name == "LANG")
+}
+
+// hasUTF8 tells whether C.UTF-8 is a locale here: of one that is none many programs warn.
+var hasUTF8 = sync.OnceValue(func() bool {
+	found, _ := filepath.Glob("/usr/lib/locale/C.[uU][tT][fF]*")
+	return len(found) > 0
+})
 
 // agentsOwn tells the variables that no cell may see: the agent's settings, its token
 // among them, and what systemd hands to it.
