@@ -153,22 +153,38 @@ func (p *Pipe) Take() []byte {
 func (p *Pipe) Drain() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed && !p.eof {
-		_ = p.rc.Control(func(fd uintptr) {
-			left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
-			for err == nil && left > 0 {
-				n := p.read(int(fd), min(left, readBytes))
-				if n <= 0 {
-					break
-				}
-				left -= n
-			}
-		})
-	}
+	p.fill()
 	b := p.buf
 	p.buf = nil
 	p.space.Broadcast()
 	return b
+}
+
+// Fill takes into the buffer what lies in the pipe at this moment, and returns how much
+// that is: for a reader of its own, who calls it in place of Start.
+func (p *Pipe) Fill() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fill()
+}
+
+// fill is Fill; the caller holds mu.
+func (p *Pipe) fill() (n int) {
+	if p.closed || p.eof {
+		return 0
+	}
+	_ = p.rc.Control(func(fd uintptr) {
+		left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		for err == nil && left > 0 {
+			k := p.read(int(fd), min(left, readBytes))
+			if k <= 0 {
+				break
+			}
+			left -= k
+			n += k
+		}
+	})
+	return n
 }
 
 // Close ends the goroutine and closes the pipe.

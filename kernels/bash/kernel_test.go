@@ -358,6 +358,42 @@ func TestInput(t *testing.T) {
 	s.ok("read z; echo [$z]", "[]\n")
 }
 
+// What a cell puts out in several ways comes in its order, also where the front end is
+// slower than the cell.
+func TestOrder(t *testing.T) {
+	s := start(t)
+	s.ok("shown() { echo -n $1 $2 | display - text/html; }", "")
+	for name, turn := range map[string]string{
+		"display, text":   "shown a $i; echo b $i",
+		"text, display":   "echo a $i; shown b $i",
+		"display, stderr": "shown a $i; echo b $i >&2",
+		"display, child":  "shown a $i; /bin/echo b $i",
+		"child, display":  "/bin/echo a $i; shown b $i",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, slow := range []time.Duration{0, 5 * time.Millisecond} {
+				r := &kerneltest.Recorder{Slow: slow}
+				if err := s.k.Execute(t.Context(), kernel.NewCell(fmt.Sprintf("for ((i = 0; i < %d; i++)); do %s; done", kerneltest.Turns, turn), r)); err != nil {
+					t.Fatal(err)
+				}
+				r.Turned(t)
+			}
+		})
+	}
+	// Of stdout and stderr comes first what was written first.
+	for range kerneltest.Turns {
+		for code, want := range map[string]string{"echo a; echo b >&2": "stdout stderr", "echo a >&2; echo b": "stderr stdout"} {
+			names := []string{}
+			for _, m := range s.run(code).Messages() {
+				names = append(names, fmt.Sprint(m.Content["name"]))
+			}
+			if got := strings.Join(names, " "); got != want {
+				t.Errorf("%s: %s", code, got)
+			}
+		}
+	}
+}
+
 func TestDisplay(t *testing.T) {
 	s := start(t)
 	dir := t.TempDir()

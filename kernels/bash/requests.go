@@ -79,7 +79,7 @@ func (k *Kernel) request(f []string) {
 		return // its cell was stopped: the answer would be taken for the next one's
 	}
 	if err == nil {
-		r.streams.Drain() // what was put out before it
+		r.streams.HandOn() // what was put out before it
 		r.cell.Display(bundle, nil, "")
 	}
 	k.answer(err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,8 @@ func TestStreams(t *testing.T) {
 	s.SetCell(kernel.NewCell("", first))
 	for range 100 {
 		fmt.Fprint(stdout, "é")
+	}
+	for range 100 {
 		fmt.Fprint(stderr, "☃")
 	}
 	stdout.Write([]byte("\xe2\x98")) // the half of one
@@ -96,6 +99,41 @@ func TestStreamsHandOn(t *testing.T) {
 	s.HandOn()
 	if got := r.Stream("stdout"); got != "a☃" {
 		t.Errorf("stdout %q", got)
+	}
+}
+
+// Of the two, what was written first comes first, whether it is asked for or not.
+func TestStreamsOrder(t *testing.T) {
+	s, stdout, stderr, err := NewStreams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	defer stderr.Close()
+	defer stdout.Close()
+	for i := range 200 {
+		r := &kerneltest.Recorder{}
+		s.SetCell(kernel.NewCell("", r))
+		order := []*os.File{stdout, stderr}
+		if i%3 == 0 {
+			slices.Reverse(order)
+		}
+		want := ""
+		for _, f := range order {
+			fmt.Fprint(f, "x")
+			want += map[*os.File]string{stdout: "stdout ", stderr: "stderr "}[f]
+		}
+		if i%2 == 0 {
+			s.HandOn()
+		}
+		until(t, "both come", func() bool { return len(r.Messages()) == 2 })
+		got := ""
+		for _, m := range r.Messages() {
+			got += fmt.Sprint(m.Content["name"], " ")
+		}
+		if got != want {
+			t.Fatalf("turn %d: %s", i, got)
+		}
 	}
 }
 
