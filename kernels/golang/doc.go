@@ -10,6 +10,12 @@
 // What they need is built once for a toolchain and kept in a workspace: see Warm. A front
 // that dies is replaced: see compilation.
 //
+// What a cell writes to its stdout and stderr comes through two pipes, what it shows
+// through a third, as events. Before an event is handed on, the pipes are emptied, and
+// before the cell writes to another of the three it waits until the last was taken
+// (settled in package host): so all keep their order. Past fmt and log, a cell's own
+// writes are not seen, so each display waits.
+//
 // Begin with NewFinder and New. Who made a Kernel closes it: that ends the front and the
 // worker, and removes the files of the session.
 package golang

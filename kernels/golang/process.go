@@ -134,9 +134,7 @@ func (p *process) send(v any) error {
 
 // close ends the process and waits for it.
 func (p *process) close() {
-	p.write.Lock()
-	p.in.Close()
-	p.write.Unlock()
+	p.in.Close() // also under a write that waits for a process which reads nothing
 	select {
 	case <-p.ended:
 	case <-time.After(endGrace):

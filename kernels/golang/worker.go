@@ -37,6 +37,7 @@ type workerMessage struct {
 	Text string `json:"text"`
 	Data kernel.Bundle
 	Path string `json:"path"`
+	Ask  int    `json:"ask"`
 
 	Done      int
 	Exit      *int
@@ -126,11 +127,19 @@ func (k *worker) message(line []byte) error {
 		k.hasTold(m)
 		return nil
 	}
+	if m.Ask != 0 {
+		defer k.send(workerRequest{Op: "taken", Cell: m.Ask})
+	}
 	k.mu.Lock()
 	r := k.cells[m.Cell]
 	k.mu.Unlock()
 	if r == nil {
 		return nil
+	}
+	// What the cell and its children have written to the pipes was there before this; what
+	// comes with the cell's end is not for here.
+	if m.Kind != "done" {
+		k.streams.HandOn()
 	}
 	switch m.Kind {
 	case "done":
@@ -162,9 +171,7 @@ func (k *worker) message(line []byte) error {
 	return nil
 }
 
-// show hands on a bundle, behind what was printed before it.
 func (k *worker) show(r *running, m workerMessage) {
-	k.streams.Drain()
 	if m.Kind == "file" {
 		bundle, err := output.File(m.Path, output.FileLimit())
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -137,35 +136,22 @@ said(exec.of(new String[] {"sh", "-c", "echo $V; pwd"}, new String[] {"V=v"}, ne
 	})
 }
 
-// held is a front end that takes nothing before it is let go.
-type held struct {
-	*kerneltest.Recorder
-	asked, gone chan struct{}
-	once        sync.Once
-}
-
-func (h *held) Publish(msgType string, content any) {
-	h.once.Do(func() { close(h.asked) })
-	<-h.gone
-	h.Recorder.Publish(msgType, content)
-}
-
 // A cell whose time is up while the start of a process waits for the front end starts
 // none, and the state is kept.
 func TestStopsWhileSettling(t *testing.T) {
 	onEach(t, func(t *testing.T, s *session) {
 		s.ok(t, "int kept = 7; int started = 0;")
-		h := &held{Recorder: &kerneltest.Recorder{}, asked: make(chan struct{}), gone: make(chan struct{})}
+		h := kerneltest.NewHeld()
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
 		over := make(chan error, 1)
 		go func() {
 			over <- s.Execute(ctx, kernel.NewCell(`display("text/html", "a"); new ProcessBuilder("echo", "b").inheritIO().start(); started++;`, h))
 		}()
-		<-h.asked
+		<-h.Asked
 		cancel(kernel.ErrInterrupted)
 		time.Sleep(200 * time.Millisecond) // for Java to hear of it
-		close(h.gone)
+		h.LetGo()
 		select {
 		case err := <-over:
 			if !errors.Is(err, kernel.ErrInterrupted) {

@@ -29,6 +29,7 @@ func (c *Cell) Run(stop <-chan struct{}, grace time.Duration) Outcome {
 	live.Run, live.Done = nil, nil
 	stdin.Stdin.Forget()
 	reopenStandard()
+	wrote.Store(0)
 	finished := make(chan Outcome, 1)
 	started, begin := make(chan struct{}), make(chan struct{})
 	go c.run(run, started, begin, finished)

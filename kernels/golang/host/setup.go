@@ -5,6 +5,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"sync/atomic"
 
 	"github.com/cellard/cellard/kernels/golang/live"
 	"github.com/cellard/cellard/kernels/golang/live/stdin"
@@ -12,12 +13,13 @@ import (
 	"github.com/cellard/cellard/kernels/golang/wire"
 )
 
-// Setup makes this package the Host of cells. send hands an event to the kernel, ask
-// asks it for a line of input.
-func Setup(send func(Event), ask func(*Cell) (string, error)) {
-	live.It = cellHost{send}
+// Setup makes this package the Host of cells. send hands an event to the kernel, put one
+// whose channel is closed when the kernel has taken it, ask asks it for a line of input.
+func Setup(send func(Event), put func(Event) <-chan struct{}, ask func(*Cell) (string, error)) {
+	h := cellHost{send, put}
+	live.It = h
 	keepStandard()
-	log.SetOutput(logged{send})
+	log.SetOutput(logged{h})
 	timer.Adopt = adopted
 	stdin.Ask = func() (string, error) {
 		c := ofGoroutine()
@@ -31,23 +33,39 @@ func Setup(send func(Event), ask func(*Cell) (string, error)) {
 }
 
 // cellHost is the live.Host.
-type cellHost struct{ send func(Event) }
+type cellHost struct {
+	send func(Event)
+	put  func(Event) <-chan struct{}
+}
 
 var _ live.Host = cellHost{}
 
 // stream is stdout or stderr, by the goroutine that writes: a cell that is over has its
 // text sent in its own name.
 type stream struct {
-	name string
+	fd   int32
 	file *os.File
-	send func(Event)
+	h    cellHost
 }
 
-// Write writes to the process's descriptor where the cell runs.
+// wrote is the descriptor that the running cell has written to last; 0 for none, byEvent
+// for what it has shown and nobody has waited for.
+var wrote atomic.Int32
+
+const byEvent = -1
+
+// Write writes to the process's descriptor where the cell runs. Both are pipes, and events
+// go by a third: nobody can tell what was written to which first. So before another one
+// is written to, what is in the last has to be taken.
 func (s stream) Write(b []byte) (int, error) {
-	if c := ofGoroutine(); c != nil && c.over.Load() {
-		c.late(s.send, s.name, string(b))
-		return len(b), nil
+	if c := ofGoroutine(); c != nil {
+		if c.over.Load() {
+			c.late(s.h.send, [...]string{1: "stdout", 2: "stderr"}[s.fd], string(b))
+			return len(b), nil
+		}
+		if wrote.Load() != s.fd && wrote.Swap(s.fd) != 0 {
+			settled(s.h.put(Event{Kind: "settle", Cell: c.Number}))
+		}
 	}
 	return s.file.Write(b)
 }
@@ -57,9 +75,9 @@ func (h cellHost) of(w io.Writer) io.Writer {
 	f, ok := w.(*os.File)
 	switch {
 	case w == nil, ok && f == os.Stdout:
-		return stream{"stdout", os.Stdout, h.send}
+		return stream{1, os.Stdout, h}
 	case ok && f == os.Stderr:
-		return stream{"stderr", os.Stderr, h.send}
+		return stream{2, os.Stderr, h}
 	}
 	return w
 }

@@ -16,6 +16,7 @@ import (
 // Show shows the values of a cell's last expression.
 func (h cellHost) Show(v []any, kind live.Kind) {
 	live.Check()
+	defer wrote.Store(byEvent) // a deferred call may write
 	n := len(v)
 	switch {
 	case kind == live.Error && v[0] == nil:
@@ -57,7 +58,7 @@ func (h cellHost) Display(values []any) {
 		if e.Data == nil && e.Kind == "display" {
 			e.Data = bundle(v)
 		}
-		h.send(e)
+		settled(h.put(e))
 	}
 }
 

@@ -73,8 +73,8 @@ func isClosed(f *os.File) bool {
 }
 
 // logged is where the standard logger writes: to stderr.
-type logged struct{ send func(Event) }
+type logged struct{ h cellHost }
 
 func (l logged) Write(b []byte) (int, error) {
-	return stream{"stderr", standards[1].file.Load(), l.send}.Write(b)
+	return stream{2, standards[1].file.Load(), l.h}.Write(b)
 }

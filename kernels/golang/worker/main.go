@@ -23,7 +23,7 @@ import (
 
 // request is what the kernel says.
 type request struct {
-	Op   string // run, stop, answer, variables
+	Op   string // run, stop, answer, variables, taken
 	Cell int
 	// Of run.
 	Plugin string
@@ -67,7 +67,9 @@ type worker struct {
 	state  sync.Mutex
 	cell   int
 	stop   chan struct{}
-	asking map[int]chan request // the cells that wait for a line
+	asking map[int]chan request  // the cells that wait for a line
+	put    map[int]chan struct{} // what the kernel has not said yet that it took
+	puts   int
 }
 
 func main() {
@@ -76,9 +78,9 @@ func main() {
 	}
 	// An interrupt comes as a request; the signal is for what cells start.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
-	w := &worker{out: json.NewEncoder(os.NewFile(4, "events")), asking: map[int]chan request{}}
+	w := &worker{out: json.NewEncoder(os.NewFile(4, "events")), asking: map[int]chan request{}, put: map[int]chan struct{}{}}
 	w.out.SetEscapeHTML(false)
-	host.Setup(func(e host.Event) { w.send(e) }, w.ask)
+	host.Setup(func(e host.Event) { w.send(e) }, w.show, w.ask)
 	host.Idle()
 	in := json.NewDecoder(bufio.NewReaderSize(os.NewFile(3, "requests"), 64<<10))
 	for {
@@ -104,6 +106,8 @@ func main() {
 				w.stop = nil
 			}
 			w.state.Unlock()
+		case "taken":
+			w.taken(r.Cell)
 		case "variables":
 			go func() { w.send(told{"variables", r.Cell, host.Variables(r.Variables)}) }()
 		case "answer":
@@ -117,7 +121,32 @@ func main() {
 	}
 }
 
-func (w *worker) send(v any) {
+// show sends an event, and closes the channel when the kernel says that it took it, or
+// when there is nothing to take.
+func (w *worker) show(e host.Event) <-chan struct{} {
+	taken := make(chan struct{})
+	w.state.Lock()
+	w.puts++
+	e.Ask = w.puts
+	w.put[e.Ask] = taken
+	w.state.Unlock()
+	if !w.send(e) {
+		w.taken(e.Ask)
+	}
+	return taken
+}
+
+func (w *worker) taken(ask int) {
+	w.state.Lock()
+	defer w.state.Unlock()
+	if taken := w.put[ask]; taken != nil {
+		delete(w.put, ask)
+		close(taken)
+	}
+}
+
+// send sends a message. False: its values can't be sent.
+func (w *worker) send(v any) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err := w.out.Encode(v); err != nil {
@@ -126,10 +155,11 @@ func (w *worker) send(v any) {
 		var marshaler *json.MarshalerError
 		if errors.As(err, &unsupported) || errors.As(err, &value) || errors.As(err, &marshaler) {
 			fmt.Fprintln(os.Stderr, "display:", err)
-			return
+			return false
 		}
 		os.Exit(1) // the kernel is gone
 	}
+	return true
 }
 
 // run loads a cell and runs it.

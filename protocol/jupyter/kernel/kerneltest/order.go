@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -22,6 +23,28 @@ func (r *Recorder) Turned(t testing.TB) {
 	if got := r.lines(); !slices.Equal(got, want) {
 		t.Errorf("the order is %q", got)
 	}
+}
+
+// Held is a Recorder that takes nothing before it is let go, like a front end that hangs.
+type Held struct {
+	Recorder
+	// Asked is closed when the first message is there.
+	Asked chan struct{}
+	asked sync.Once
+	gone  chan struct{}
+}
+
+// NewHeld makes a Held.
+func NewHeld() *Held { return &Held{Asked: make(chan struct{}), gone: make(chan struct{})} }
+
+// LetGo has it take messages.
+func (h *Held) LetGo() { close(h.gone) }
+
+// Publish waits until it may.
+func (h *Held) Publish(msgType string, content any) {
+	h.asked.Do(func() { close(h.Asked) })
+	<-h.gone
+	h.Recorder.Publish(msgType, content)
 }
 
 // lines are those put out so far, in their order.
