@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/internal/pythons"
 	"github.com/cellard/cellard/protocol/api"
 )
@@ -46,6 +47,11 @@ var parted = map[string]map[string]string{
 		"a display and a child": `for (int i = 0; i < 10; i++) { display("text/plain", "a " + i); new ProcessBuilder("echo", "b", "" + i).inheritIO().start().waitFor(); }`,
 		"stderr and stdout":     `for (int i = 0; i < 10; i++) { System.err.println("a " + i); System.out.println("b " + i); }`,
 	},
+	"go": {
+		"text and a child":   `for i := 0; i < 10; i++ { fmt.Println("a", i); c := exec.Command("echo", "b", strconv.Itoa(i)); c.Stdout = os.Stdout; c.Run() }`,
+		"a display and text": `for i := 0; i < 10; i++ { display(map[string]any{"text/plain": fmt.Sprint("a ", i)}); fmt.Println("b", i) }`,
+		"stderr and stdout":  `for i := 0; i < 10; i++ { fmt.Fprintln(os.Stderr, "a", i); fmt.Println("b", i) }`,
+	},
 	"bash": {
 		"text and a child":   `for i in {0..9}; do echo a $i; /bin/echo b $i; done`,
 		"a display and text": `for i in {0..9}; do echo -n a $i | display - text/plain; echo b $i; done`,
@@ -55,6 +61,7 @@ var parted = map[string]map[string]string{
 // What each needs before.
 var partedSetup = map[string]string{
 	"python":     "import os, subprocess, sys",
+	"go":         `import ("fmt"; "os"; "os/exec"; "strconv")`,
 	"r":          "said <- -1; print.counted <- function(x, ...) { said <<- said + 1; cat('a', said) }",
 	"javascript": `const { execSync } = require("node:child_process")`,
 }
@@ -68,6 +75,9 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	}
+	if err := gocache.Setup(); err != nil {
+		t.Fatal(err)
 	}
 	var want []string
 	for i := range turns {

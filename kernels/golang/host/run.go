@@ -30,6 +30,7 @@ func (c *Cell) Run(stop <-chan struct{}, grace time.Duration) Outcome {
 	stdin.Stdin.Forget()
 	reopenStandard()
 	wrote.Store(0)
+	switches.Store(0)
 	finished := make(chan Outcome, 1)
 	started, begin := make(chan struct{}), make(chan struct{})
 	go c.run(run, started, begin, finished)

@@ -54,6 +54,13 @@ var wrote atomic.Int32
 
 const byEvent = -1
 
+// switches is how often the running cell has waited at a change from one stream to the
+// other. Each costs a moment, and a loop may make any number of them: past maxSwitches they
+// keep their order no more.
+var switches atomic.Int32
+
+const maxSwitches = 1000
+
 // Write writes to the process's descriptor where the cell runs. Both are pipes, and events
 // go by a third: nobody can tell what was written to which first. So before another one
 // is written to, what is in the last has to be taken.
@@ -63,7 +70,11 @@ func (s stream) Write(b []byte) (int, error) {
 			c.late(s.h.send, [...]string{1: "stdout", 2: "stderr"}[s.fd], string(b))
 			return len(b), nil
 		}
-		if wrote.Load() != s.fd && wrote.Swap(s.fd) != 0 {
+		if wrote.Load() == s.fd {
+			return s.file.Write(b)
+		}
+		last := wrote.Swap(s.fd)
+		if last == byEvent || last != 0 && switches.Add(1) <= maxSwitches {
 			settled(s.h.put(Event{Kind: "settle", Cell: c.Number}))
 		}
 	}
