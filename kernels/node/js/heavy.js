@@ -9,7 +9,10 @@ const TOO_LARGE = `[a value with an integer of more than ${BITS} bits, too large
 const DEPTH = 2; // util.inspect goes as deep
 const ITEMS = 100; // and shows as many of an array, a map or a set
 const LOOKED = 100000; // properties
-const { apply, getOwnPropertyDescriptor, ownKeys } = Reflect;
+const { apply, ownKeys } = Reflect;
+// The user's realm's: some of Node's globals are made when they are first looked at, which
+// ends Node (24, GetPerContextExports) where that is done in another realm.
+const { getOwnPropertyDescriptor } = main.Reflect;
 const bigint = BigInt.prototype.valueOf;
 const { isArray } = Array;
 const entries = {
@@ -42,7 +45,7 @@ function heavy(value) {
   };
   const property = (object, key, depth) => {
     const found = getOwnPropertyDescriptor(object, key);
-    return found !== undefined && look(found.value, depth + 1);
+    return found !== undefined && look({ __proto__: null, ...found }.value, depth + 1);
   };
   const each = (value, [begin, next], depth) => {
     const iterator = apply(begin, value, []);
