@@ -23,7 +23,7 @@ func TestTwoAgents(t *testing.T) {
 		if !b.waitEnd() {
 			continue
 		}
-		if code := b.c.ProcessState.ExitCode(); code != 1 || !strings.Contains(b.log.String(), want) || !strings.Contains(b.log.String(), "another agent") {
+		if code := b.c.ProcessState.ExitCode(); code != 3 || !strings.Contains(b.log.String(), want) || !strings.Contains(b.log.String(), "another agent") {
 			t.Errorf("%d %s", code, b.log)
 		}
 		// It failed as it should: its log is no fault.

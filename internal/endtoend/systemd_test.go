@@ -218,7 +218,7 @@ func TestSocketActivationRefuses(t *testing.T) {
 		c.ExtraFiles = []*os.File{null}
 		return c
 	}})
-	if a.waitEnd(); a.c.ProcessState.ExitCode() != 1 || !strings.Contains(a.log.String(), "descriptor 3 is no socket") {
+	if a.waitEnd(); a.c.ProcessState.ExitCode() != 2 || !strings.Contains(a.log.String(), "descriptor 3 is no socket") {
 		t.Errorf("%v\n%s", a.c.ProcessState, a.log)
 	}
 	if n := m.wasTold("READY=1"); n != 0 {
