@@ -284,8 +284,12 @@ func TestReaper(t *testing.T) {
 	}
 	until(t, "the first sleeps", func() bool { return sleepers() == 1 })
 	since := procfs.Now()
-	fmt.Fprintln(in, "sleep 1001 & (setsid sleep 1002 &); (trap '' INT TERM; exec sleep 1003) & sleep 1004 & sleep 0.3; kill -STOP $!")
+	fmt.Fprintln(in, "sleep 1001 & (setsid sleep 1002 &); (trap '' INT TERM; exec sleep 1003) & sleep 1004 &")
 	until(t, "all sleep", func() bool { return sleepers() == 5 })
+	fmt.Fprintln(in, "kill -STOP $!")
+	until(t, "one is stopped", func() bool {
+		return slices.ContainsFunc(r.Born(since, nil), func(p procfs.Stat) bool { return p.State == 'T' })
+	})
 	var spared int
 	for _, p := range r.Born(since, nil) {
 		if b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)); strings.HasPrefix(string(b), "sleep\x001001") {
