@@ -70,12 +70,8 @@ func (s *session) send(t *task) {
 	if t.req.TimeoutMs != nil {
 		c.timeout = millis(*t.req.TimeoutMs)
 	}
-	for i, r := range k.raw { // what came while idle is no cell's
-		if b := r.Drain(); len(b) > 0 {
-			s.between(i, b)
-		}
-		s.decoders[i] = mime.Decoder{}
-	}
+	s.between(k.raw.Drain()) // what came while idle is no cell's
+	s.decoders = [2]mime.Decoder{}
 	c.born = procfs.Now()
 	k.meter.Begin()
 	c.unspilled = k.client.Stats().UnspilledBytes

@@ -19,7 +19,7 @@
 //  5. Messages come to onMessage and are matched by the id of their parent alone: the
 //     running cell's, a finished cell's (late output, which goes to that one; output.go), an answer
 //     to a question of the agent's own. All else is counted and dropped. What the
-//     processes write past the protocol comes through a rawpipe.Pipe.
+//     processes write past the protocol comes through a rawpipe.Pair.
 //  6. The deadline counts from busy, or from 5 s after the send. At it, at an interrupt, or
 //     for want of an answer to input(), the ladder is climbed (stopCell, climb), whose
 //     end is the kill (ladder.go).

@@ -283,8 +283,8 @@ func (k *kernel) orEnded(ctx context.Context, err error) error {
 
 // takeWords keeps the end of what the process itself wrote, for when it fails.
 func (k *kernel) takeWords() {
-	for _, r := range k.raw {
-		k.words.add(r.Drain())
+	for _, p := range k.raw.Drain() {
+		k.words.add(p.Bytes)
 	}
 }
 
@@ -363,9 +363,7 @@ func (k *kernel) close() {
 		_ = k.client.Close()
 	}
 	if k.Process != nil {
-		for _, r := range k.raw {
-			r.Close()
-		}
+		k.raw.Close()
 		k.group.Close()
 		k.meter.Close()
 	}

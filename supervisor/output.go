@@ -138,11 +138,9 @@ func (s *session) display(e *execution.Execution, m *jupyter.Message) error {
 
 // takeRaw moves the raw output to the cell: all that was written so far.
 func (s *session) takeRaw(e *execution.Execution) {
-	for i, r := range s.k.raw {
-		if b := r.Drain(); len(b) > 0 {
-			s.k.words.add(b)
-			e.Stream(i, s.decoders[i].Write(b))
-		}
+	for _, p := range s.k.raw.Drain() {
+		s.k.words.add(p.Bytes)
+		e.Stream(p.Stream, s.decoders[p.Stream].Write(p.Bytes))
 	}
 }
 

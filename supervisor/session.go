@@ -10,6 +10,7 @@ import (
 
 	"github.com/cellard/cellard/execution"
 	"github.com/cellard/cellard/internal/logging"
+	"github.com/cellard/cellard/internal/rawpipe"
 	"github.com/cellard/cellard/kernels"
 	"github.com/cellard/cellard/mime"
 	"github.com/cellard/cellard/notebook"
@@ -157,10 +158,10 @@ func (s *session) loop() {
 		}
 		var msgs <-chan *jupyter.Message
 		var exited <-chan struct{}
-		var raw [2]<-chan struct{}
+		var raw <-chan struct{}
 		if s.k != nil {
 			msgs = s.k.client.Messages()
-			raw[0], raw[1] = s.k.raw[0].Ready(), s.k.raw[1].Ready()
+			raw = s.k.raw.Ready()
 			if s.exitBy.IsZero() {
 				exited = s.k.Done()
 			}
@@ -183,9 +184,7 @@ func (s *session) loop() {
 				s.onMessage(m)
 				m.Close()
 			}
-		case <-raw[0]:
-			s.onRaw()
-		case <-raw[1]:
+		case <-raw:
 			s.onRaw()
 		case <-exited:
 			s.exitBy = time.Now().Add(drainExit)
@@ -343,7 +342,7 @@ func (s *session) ready(w chan error, request string) {
 }
 
 func (s *session) onMessage(m *jupyter.Message) {
-	if m.Channel == jupyter.IOPub && putsOut(m.Header.MsgType) {
+	if m.Channel == jupyter.IOPub {
 		s.onRaw() // what was written to the pipes before it comes before it
 	}
 	parent := m.Parent.MsgID
@@ -393,23 +392,9 @@ func (s *session) remember(c *cell) {
 func (s *session) onRaw() {
 	if s.cur != nil {
 		s.takeRaw(s.cur.e)
-		return
+	} else {
+		s.between(s.k.raw.Drain())
 	}
-	for i, r := range s.k.raw {
-		if b := r.Drain(); len(b) > 0 {
-			s.between(i, b)
-		}
-	}
-}
-
-// putsOut tells whether iopub messages of a type put something out, or ask whether what
-// they put out was taken.
-func putsOut(msgType string) bool {
-	switch msgType {
-	case "stream", "display_data", "execute_result", "update_display_data", "clear_output", "error", "taken_request":
-		return true
-	}
-	return false
 }
 
 // answerTaken tells the kernel that all its messages up to this one were taken, and what
@@ -424,7 +409,9 @@ func (s *session) answerTaken(m *jupyter.Message) {
 }
 
 // between is raw output while no cell runs: nobody's but the log's.
-func (s *session) between(i int, b []byte) {
-	s.k.words.add(b)
-	s.log.Debug("output between cells", "generation", s.gen, "stream", streamNames[i], "text", logging.Content(b))
+func (s *session) between(pieces []rawpipe.Piece) {
+	for _, p := range pieces {
+		s.k.words.add(p.Bytes)
+		s.log.Debug("output between cells", "generation", s.gen, "stream", streamNames[p.Stream], "text", logging.Content(p.Bytes))
+	}
 }

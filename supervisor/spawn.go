@@ -128,15 +128,11 @@ func (s *spawner) start(program string, argv []string, attr *os.ProcAttr, group 
 	}
 	defer null.Close()
 	p = &Process{done: make(chan struct{})}
-	var ends [2]*os.File
-	for i := range p.raw {
-		if p.raw[i], ends[i], err = rawpipe.New(); err != nil {
-			break
-		}
-		defer ends[i].Close()
-	}
-	if err == nil {
-		attr.Files = []*os.File{null, ends[0], ends[1]}
+	var stdout, stderr *os.File
+	if p.raw, stdout, stderr, err = rawpipe.New(); err == nil {
+		defer stdout.Close()
+		defer stderr.Close()
+		attr.Files = []*os.File{null, stdout, stderr}
 		attr.Sys.Setsid, attr.Sys.Pdeathsig = true, unix.SIGKILL
 		s.mu.Lock()
 		if p.group = group; group != nil {
@@ -155,15 +151,10 @@ func (s *spawner) start(program string, argv []string, attr *os.ProcAttr, group 
 		s.mu.Unlock()
 	}
 	if err != nil {
-		for _, r := range p.raw {
-			if r != nil {
-				r.Close()
-			}
+		if p.raw != nil {
+			p.raw.Close()
 		}
 		return nil, fmt.Errorf("starting %s: %w", argv[0], err)
-	}
-	for _, r := range p.raw {
-		r.Start()
 	}
 	go func() {
 		p.state, p.waitErr = p.proc.Wait()
@@ -238,8 +229,8 @@ func (s *spawner) killOrphans(but int) {
 // and closes the pipes.
 type Process struct {
 	proc    *os.Process
-	group   *cgroup.Group    // nil where groups can't be had
-	raw     [2]*rawpipe.Pipe // stdout, stderr
+	group   *cgroup.Group // nil where groups can't be had
+	raw     *rawpipe.Pair // its stdout and stderr
 	done    chan struct{}
 	state   *os.ProcessState
 	waitErr error

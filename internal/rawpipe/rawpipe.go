@@ -1,5 +1,5 @@
-// Package rawpipe reads what processes write to a pipe: bounded, and so that it can be
-// drained at a moment, such as a cell's end.
+// Package rawpipe reads what processes write to their stdout and stderr: bounded, in the
+// order in which it came, and so that it can be drained at a moment, such as a cell's end.
 package rawpipe
 
 import (
@@ -10,189 +10,227 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pipe reads the stdout or the stderr of processes: what children, C libraries and a
+// Pair reads the stdout and the stderr of processes: what children, C libraries and a
 // runtime write past the protocol. Its goroutine takes what comes into a bounded buffer
 // and waits while that is full; Take empties it.
-type Pipe struct {
-	f  *os.File
-	rc syscall.RawConn
-	wg sync.WaitGroup
+//
+// The two are read in the order in which they got something to read. What was written to
+// both before it came to reading can't be told apart: of that, each comes as one piece.
+type Pair struct {
+	fds   [2]int   // the pipes' reading ends
+	epoll int      // lists those that have something
+	file  *os.File // the same, which the goroutine waits for
+	wg    sync.WaitGroup
 
 	ready chan struct{} // of one element
 
 	mu     sync.Mutex
 	space  *sync.Cond
-	buf    []byte
-	eof    bool
+	pieces []Piece
+	held   int // their bytes
+	ended  [2]bool
 	closed bool
 }
 
-// rawBytes bounds the buffer; pipeBytes is asked for the pipe itself, so that a
-// child that writes much waits less often.
+// Piece is what came of one of the two before something came of the other: 0 is stdout, 1
+// stderr.
+type Piece struct {
+	Stream int
+	Bytes  []byte
+}
+
+// rawBytes and rawPieces bound the buffer; pipeBytes is asked for each pipe itself, so that
+// a child that writes much waits less often.
 const (
 	rawBytes  = 512 << 10
+	rawPieces = 1 << 10
 	pipeBytes = 256 << 10
 	readBytes = 64 << 10
 	// leastBytes is what is read at least, where more may come meanwhile.
 	leastBytes = 512
 )
 
-// New makes a pipe. The writing end is the caller's to give away and to close; Start has
-// the Pipe read, and whoever called New closes it.
-func New() (*Pipe, *os.File, error) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := Of(r)
-	if err != nil {
-		r.Close()
-		w.Close()
-		return nil, nil, err
-	}
-	return p, w, nil
-}
-
-// Of makes a Pipe of the reading end of one that is there, such as a FIFO opened
-// without blocking. The Pipe owns the file from then on.
-func Of(r *os.File) (*Pipe, error) {
-	rc, err := r.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	_ = rc.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, pipeBytes) })
-	p := &Pipe{f: r, rc: rc, ready: make(chan struct{}, 1)}
+// New makes two pipes and begins to read them. The writing ends are the caller's to give
+// away and to close, and so is the Pair.
+func New() (p *Pair, stdout, stderr *os.File, err error) {
+	p = &Pair{fds: [2]int{-1, -1}, ready: make(chan struct{}, 1)}
 	p.space = sync.NewCond(&p.mu)
-	return p, nil
-}
-
-// Start begins to read.
-func (p *Pipe) Start() {
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err == nil {
+		err = unix.SetNonblock(fd, true) // which lets the runtime's poller wait for it
+	}
+	if err != nil {
+		return nil, nil, nil, os.NewSyscallError("epoll_create1", err)
+	}
+	p.epoll, p.file = fd, os.NewFile(uintptr(fd), "epoll")
+	var ends [2]*os.File
+	for i := range p.fds {
+		if ends[i], err = p.open(i); err != nil {
+			break
+		}
+	}
+	var conn syscall.RawConn
+	if err == nil {
+		conn, err = p.file.SyscallConn()
+	}
+	if err != nil {
+		for _, end := range ends {
+			end.Close() // of nil it does nothing
+		}
+		p.Close()
+		return nil, nil, nil, err
+	}
 	p.wg.Add(1)
-	go func() {
-		defer p.wg.Done()
-		for {
-			more := false
-			err := p.rc.Read(func(fd uintptr) bool {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				for len(p.buf) >= rawBytes && !p.closed {
-					p.space.Wait()
-				}
-				if p.closed || p.eof {
-					return true
-				}
-				n := p.read(int(fd), readBytes)
-				more = n > 0
-				return n != again
-			})
-			if err != nil || !more {
-				return
-			}
-		}
-	}()
+	go p.run(conn)
+	return p, ends[0], ends[1], nil
 }
 
-const again = -1
+// open makes one of the pipes, and returns its writing end.
+func (p *Pair) open(i int) (*os.File, error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("pipe2", err)
+	}
+	p.fds[i] = fds[0]
+	end := os.NewFile(uintptr(fds[1]), "|1")
+	_, _ = unix.FcntlInt(uintptr(fds[0]), unix.F_SETPIPE_SZ, pipeBytes)
+	err := unix.SetNonblock(fds[0], true)
+	if err == nil {
+		err = p.list(unix.EPOLL_CTL_ADD, i)
+	}
+	if err != nil {
+		end.Close()
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return end, nil
+}
 
-// read reads at most n bytes into the buffer; the caller holds mu. It returns how many,
-// 0 at the end, again when there is nothing now. Most pipes carry little or nothing, so
-// the buffer has room for what is there.
-func (p *Pipe) read(fd, n int) int {
-	have := len(p.buf)
-	if left, err := unix.IoctlGetInt(fd, unix.TIOCINQ); err == nil {
-		n = min(n, max(left, leastBytes))
-	}
-	if cap(p.buf)-have < n {
-		grown := make([]byte, have, max(2*cap(p.buf), have+n))
-		copy(grown, p.buf)
-		p.buf = grown
-	}
+// list has the epoll list a pipe once it has something, behind what is listed already. An
+// epoll lists by itself what it has told of, before what comes next; so it is to tell of it
+// but once.
+func (p *Pair) list(op, i int) error {
+	return unix.EpollCtl(p.epoll, op, p.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(i)})
+}
+
+func (p *Pair) run(conn syscall.RawConn) {
+	defer p.wg.Done()
 	for {
-		k, err := unix.Read(fd, p.buf[have:have+n])
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err == unix.EAGAIN:
-			return again
-		case err != nil || k <= 0:
-			p.eof = true
-			return 0
+		err := conn.Read(func(uintptr) bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for (p.held >= rawBytes || len(p.pieces) >= rawPieces) && !p.closed {
+				p.space.Wait()
+			}
+			return p.closed || p.round(readBytes)
+		})
+		if err != nil { // closed
+			return
 		}
-		p.buf = p.buf[:have+k]
-		select {
-		case p.ready <- struct{}{}:
-		default:
-		}
-		return k
 	}
 }
 
-// Ready gets an element when there is something to take.
-func (p *Pipe) Ready() <-chan struct{} { return p.ready }
-
-// Ended tells whether all writing ends were closed and what came of it was taken.
-func (p *Pipe) Ended() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.eof && len(p.buf) == 0
+// round reads what the pipes have, at most so many bytes of each, of that first which had
+// something first. False: there is nothing. The caller holds mu.
+func (p *Pair) round(most int) bool {
+	var events [2]unix.EpollEvent
+	n, _ := unix.EpollWait(p.epoll, events[:], 0)
+	for _, e := range events[:max(n, 0)] {
+		i := int(e.Fd)
+		if p.read(i, most) == 0 && e.Events&unix.EPOLLHUP != 0 {
+			p.ended[i] = true
+		} else {
+			_ = p.list(unix.EPOLL_CTL_MOD, i)
+		}
+	}
+	return n > 0
 }
 
-// Take returns what has come, and makes room. The slice is the caller's.
-func (p *Pipe) Take() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	b := p.buf
-	p.buf = nil
-	p.space.Broadcast()
-	return b
-}
-
-// Drain returns what has come together with what lies in the pipe at this moment: all
-// that was written before the call, and no endless writer's later bytes.
-func (p *Pipe) Drain() []byte {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fill()
-	b := p.buf
-	p.buf = nil
-	p.space.Broadcast()
-	return b
-}
-
-// Fill takes into the buffer what lies in the pipe at this moment, and returns how much
-// that is: for a reader of its own, who calls it in place of Start.
-func (p *Pipe) Fill() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.fill()
-}
-
-// fill is Fill; the caller holds mu.
-func (p *Pipe) fill() (n int) {
-	if p.closed || p.eof {
+// read reads what lies in a pipe at this moment, at most so many bytes, and returns how
+// many. Most pipes carry little or nothing, so the buffer has room for what is there.
+func (p *Pair) read(i, most int) (n int) {
+	left, err := unix.IoctlGetInt(p.fds[i], unix.TIOCINQ)
+	if left = min(left, most); err != nil || left <= 0 {
 		return 0
 	}
-	_ = p.rc.Control(func(fd uintptr) {
-		left, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
-		for err == nil && left > 0 {
-			k := p.read(int(fd), min(left, readBytes))
-			if k <= 0 {
-				break
-			}
-			left -= k
-			n += k
+	if last := len(p.pieces) - 1; last < 0 || p.pieces[last].Stream != i {
+		p.pieces = append(p.pieces, Piece{Stream: i})
+	}
+	piece := &p.pieces[len(p.pieces)-1]
+	if have := len(piece.Bytes); cap(piece.Bytes)-have < left {
+		grown := make([]byte, have, max(2*cap(piece.Bytes), have+max(left, leastBytes)))
+		copy(grown, piece.Bytes)
+		piece.Bytes = grown
+	}
+	for n < left {
+		have := len(piece.Bytes)
+		k, err := unix.Read(p.fds[i], piece.Bytes[have:have+left-n])
+		if err == unix.EINTR {
+			continue
 		}
-	})
+		if err != nil || k <= 0 {
+			break
+		}
+		piece.Bytes = piece.Bytes[:have+k]
+		n += k
+	}
+	p.held += n
+	select {
+	case p.ready <- struct{}{}:
+	default:
+	}
 	return n
 }
 
-// Close ends the goroutine and closes the pipe.
-func (p *Pipe) Close() {
+// Ready gets an element when there is something to take.
+func (p *Pair) Ready() <-chan struct{} { return p.ready }
+
+// Ended tells whether all writing ends were closed and what came of them was taken.
+func (p *Pair) Ended() bool {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended[0] && p.ended[1] && p.held == 0
+}
+
+// Take returns what has come, and makes room. It is the caller's.
+func (p *Pair) Take() []Piece {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.take()
+}
+
+func (p *Pair) take() []Piece {
+	pieces := p.pieces
+	p.pieces, p.held = nil, 0
+	p.space.Broadcast()
+	return pieces
+}
+
+// Drain returns what has come together with what lies in the pipes at this moment: all
+// that was written before the call, and no endless writer's later bytes.
+func (p *Pair) Drain() []Piece {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.round(pipeBytes)
+	}
+	return p.take()
+}
+
+// Close ends the goroutine and closes the pipes: who still writes gets SIGPIPE.
+func (p *Pair) Close() {
+	p.mu.Lock()
+	closed := p.closed
 	p.closed = true
 	p.space.Broadcast()
 	p.mu.Unlock()
-	p.f.Close()
+	if closed {
+		return
+	}
+	p.file.Close()
 	p.wg.Wait()
+	for _, fd := range p.fds {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
 }
