@@ -17,21 +17,21 @@ type sweep struct {
 
 // Nothing of a stopped cell goes on: of what it has started, what ignores the interrupt
 // gets SIGTERM sweepAfter later, and SIGKILL as much later again. So does a kernel of our own,
-// before it replies. What nothing can end is left sweepMost after
-// the kernel was through with the cell.
+// before it replies. What nothing can end is left sweepMost after the kernel was through with
+// the cell.
 const (
 	sweepAfter = 200 * time.Millisecond
 	sweepEvery = 10 * time.Millisecond
 	sweepMost  = 3 * sweepAfter
-	sweepKills = 3 // at the least, however slow the machine is
-	sweepRush  = 50 * time.Millisecond
+	sweepKills = 3                     // at the least, however slow the machine is
+	sweepRush  = 50 * time.Millisecond // how long killAll kills without a pause
 )
 
 // swept reports whether nothing is left of what a stopped cell has started that could be
 // ended; else it is to be asked again at c.stop.sweep.next. The kernel is through with the cell.
 func (s *session) swept(c *cell) bool {
 	born := s.k.bornSince(c.born)
-	if len(born) == 0 && s.none(c.born) {
+	if len(born) == 0 && s.noneBorn(c.born) {
 		return true
 	}
 	w, now := &c.stop.sweep, time.Now()
@@ -43,7 +43,7 @@ func (s *session) swept(c *cell) bool {
 		s.about(c.e).Warn("a process that the stopped cell has started does not end", "generation", s.gen)
 		return true
 	case past >= 2*sweepAfter:
-		s.killBorn(c.born)
+		s.killAll(c.born)
 		w.kills++
 	case past >= sweepAfter:
 		if w.told == nil {
@@ -61,10 +61,10 @@ func (s *session) swept(c *cell) bool {
 	return false
 }
 
-// none tells for certain that there is nothing that the kernel has started since. What forks
+// noneBorn tells for certain that there is nothing that the kernel has started since. What forks
 // another and ends, again and again, can be missed unless it stands still, or is looked for
 // with care.
-func (s *session) none(since procfs.Moment) bool {
+func (s *session) noneBorn(since procfs.Moment) bool {
 	if s.k.launch.Own {
 		return true
 	}
@@ -92,9 +92,9 @@ func (s *session) look(since procfs.Moment) (born []procfs.Stat, none bool) {
 	}, s.m.spawn.wait)
 }
 
-// killBorn kills what the kernel has started since: while it stands still, or else so
+// killAll kills what the kernel has started since: while it stands still, or else so
 // quickly that what forks another and ends is met with both alive.
-func (s *session) killBorn(since procfs.Moment) {
+func (s *session) killAll(since procfs.Moment) {
 	s.k.killBorn(since)
 	for end := time.Now().Add(sweepRush); s.k.group == nil && !s.k.launch.Own && time.Now().Before(end); {
 		born, none := s.look(since)

@@ -29,9 +29,6 @@ type account struct {
 // other was named: this one if it exists, else nobody.
 const DefaultUser = "cellard"
 
-// ErrUser: there is no such account as Options.User names.
-var ErrUser = errors.New("no such account; name one of /etc/passwd's")
-
 // findAccount resolves Options.User. Only root can run kernels as another; with an
 // empty name it does, as DefaultUser or nobody.
 func findAccount(name string) (*account, error) {
@@ -48,7 +45,7 @@ func findAccount(name string) (*account, error) {
 	u, err := user.Lookup(name)
 	if err != nil {
 		if u, err = user.LookupId(name); err != nil {
-			return nil, fmt.Errorf("user %q: %w", name, ErrUser)
+			return nil, fmt.Errorf("user %q: no such account; name one of /etc/passwd's", name)
 		}
 	}
 	uid, err1 := strconv.Atoi(u.Uid)

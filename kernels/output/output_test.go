@@ -80,14 +80,23 @@ func TestStreams(t *testing.T) {
 	until(t, "it ends with its writers", s.Ended)
 }
 
-func TestStreamsHandOn(t *testing.T) {
+// streams are Streams and their writing ends, closed when the test is over.
+func streams(t *testing.T) (s *Streams, stdout, stderr *os.File) {
+	t.Helper()
 	s, stdout, stderr, err := NewStreams()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
-	defer stderr.Close()
-	defer stdout.Close()
+	t.Cleanup(func() {
+		stdout.Close()
+		stderr.Close()
+		s.Close()
+	})
+	return s, stdout, stderr
+}
+
+func TestStreamsHandOn(t *testing.T) {
+	s, stdout, _ := streams(t)
 	r := &kerneltest.Recorder{}
 	s.SetCell(kernel.NewCell("", r))
 	fmt.Fprint(stdout, "a\xe2\x98")
@@ -104,13 +113,7 @@ func TestStreamsHandOn(t *testing.T) {
 
 // Of the two, what was written first comes first, whether it is asked for or not.
 func TestStreamsOrder(t *testing.T) {
-	s, stdout, stderr, err := NewStreams()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	defer stderr.Close()
-	defer stdout.Close()
+	s, stdout, stderr := streams(t)
 	for i := range 200 {
 		r := &kerneltest.Recorder{}
 		s.SetCell(kernel.NewCell("", r))
@@ -140,13 +143,7 @@ func TestStreamsOrder(t *testing.T) {
 // What waits for more is handed on before what comes through the pipes, however that is
 // asked for, and is the cell's that it came with.
 func TestStreamsBefore(t *testing.T) {
-	s, stdout, stderr, err := NewStreams()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	defer stderr.Close()
-	defer stdout.Close()
+	s, stdout, _ := streams(t)
 	r := &kerneltest.Recorder{}
 	c := kernel.NewCell("", r)
 	s.SetCell(c)
