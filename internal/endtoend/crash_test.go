@@ -88,6 +88,8 @@ func TestKernelProcessesAreKilled(t *testing.T) {
 				lost := x.State == api.StateLost || next.Lost != nil || next.ContextStarted
 				ok := v == fmt.Sprint(within)
 				switch {
+				case x.Status == api.StatusOK && x.State == api.StateLost: // killed before the cell came to it
+					ok = ok && x.Lost != nil && x.ContextStarted
 				case lost:
 					ok = v == "none" && (x.Status == api.StatusLost || x.State == api.StateKept && next.ContextStarted)
 				case x.State == api.StateRestored:
