@@ -23,7 +23,7 @@ const (
 	sweepAfter = 200 * time.Millisecond
 	sweepEvery = 10 * time.Millisecond
 	sweepMost  = 3 * sweepAfter
-	sweepKills = 3                     // at the least, however slow the machine is
+	sweepKills = 10                    // at the least, however slow the machine is
 	sweepRush  = 50 * time.Millisecond // how long killAll kills without a pause
 )
 
@@ -92,8 +92,8 @@ func (s *session) look(since procfs.Moment) (born []procfs.Stat, none bool) {
 	}, s.m.spawn.wait)
 }
 
-// killAll kills what the kernel has started since: while it stands still, or else so
-// quickly that what forks another and ends is met with both alive.
+// killAll kills what the kernel has started since while it stands still. Without a group that
+// is looked for again and again, as what leaves its process group is hard to meet.
 func (s *session) killAll(since procfs.Moment) {
 	s.k.killBorn(since)
 	for end := time.Now().Add(sweepRush); s.k.group == nil && !s.k.launch.Own && time.Now().Before(end); {
@@ -102,5 +102,12 @@ func (s *session) killAll(since procfs.Moment) {
 			return
 		}
 		signalAll(born, sigKill)
+		if p, ok := procfs.Read(s.k.Pid()); ok { // most are in its group, and might not be seen
+			born = append(born, p)
+		}
+		resume := procfs.Halt(born)
+		born, _ = s.look(since)
+		signalAll(born, sigKill)
+		resume()
 	}
 }

@@ -15,10 +15,10 @@ import (
 
 // Stat is what /proc/PID/stat tells of a process (proc(5)).
 type Stat struct {
-	PID, Parent, Session int
-	State                byte
-	Start                uint64 // clock ticks since boot
-	childTicks           int64  // CPU time of the children that it waited for
+	PID, Parent, Group, Session int
+	State                       byte
+	Start                       uint64 // clock ticks since boot
+	childTicks                  int64  // CPU time of the children that it waited for
 }
 
 // Tick is the unit of /proc's times: USER_HZ is 100 on every architecture that Go runs on.
@@ -44,7 +44,7 @@ func parseStat(pid int, b []byte) (Stat, bool) {
 		return Stat{}, false
 	}
 	num := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
-	return Stat{PID: pid, State: f[0][0], Parent: int(num(1)), Session: int(num(3)),
+	return Stat{PID: pid, State: f[0][0], Parent: int(num(1)), Group: int(num(2)), Session: int(num(3)),
 		childTicks: num(13) + num(14), Start: uint64(num(19))}, true
 }
 

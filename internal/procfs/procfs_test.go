@@ -18,7 +18,7 @@ const patience = time.Minute
 
 func TestParseStat(t *testing.T) {
 	const rest = " S 7 42 43 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 12345 1000 200"
-	want := Stat{PID: 42, Parent: 7, Session: 43, State: 'S', Start: 12345, childTicks: 70}
+	want := Stat{PID: 42, Parent: 7, Group: 42, Session: 43, State: 'S', Start: 12345, childTicks: 70}
 	for _, name := range []string{"sh", "a b", "a) R 1 1 (b", ")", "", "new\nline"} {
 		if s, ok := parseStat(42, []byte("42 ("+name+")"+rest)); !ok || !reflect.DeepEqual(s, want) {
 			t.Errorf("%q: %+v, %v", name, s, ok)
@@ -31,7 +31,7 @@ func TestParseStat(t *testing.T) {
 	}
 	self, ok := Read(os.Getpid())
 	sid, _ := unix.Getsid(0)
-	if !ok || self.Parent != os.Getppid() || self.Session != sid || self.Start == 0 {
+	if !ok || self.Parent != os.Getppid() || self.Group != unix.Getpgrp() || self.Session != sid || self.Start == 0 {
 		t.Errorf("of this process: %+v, %v", self, ok)
 	}
 	if _, ok := Read(1 << 30); ok {
@@ -61,7 +61,7 @@ func FuzzParseStat(f *testing.F) {
 		if s.PID != 42 {
 			t.Errorf("%q: pid %d", b, s.PID)
 		}
-		again := fmt.Sprintf("42 (x) %c %d 0 %d 0 0 0 0 0 0 0 0 0 %d 0 0 0 0 0 %d", s.State, s.Parent, s.Session, s.childTicks, int64(s.Start))
+		again := fmt.Sprintf("42 (x) %c %d %d %d 0 0 0 0 0 0 0 0 0 %d 0 0 0 0 0 %d", s.State, s.Parent, s.Group, s.Session, s.childTicks, int64(s.Start))
 		if r, ok := parseStat(42, []byte(again)); !ok || r != s {
 			t.Errorf("%q: %+v, and %q: %+v", b, s, again, r)
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -335,13 +336,18 @@ func TestReaperChains(t *testing.T) {
 		return n
 	}
 	early := exec.Command("sh", "-c", "while :; do sleep 0.01; done")
+	early.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := early.Start(); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * procfs.Tick) // the moment's own precision
 	since := procfs.Now()
-	for range 10 {
-		if err := exec.Command("sh", file, "late", "0").Start(); err != nil {
+	for i := range 10 {
+		late := exec.Command("sh", file, "late", "0")
+		if i > 0 { // as most of what an interpreter starts is in its group; one is in this process's
+			late.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: early.Process.Pid}
+		}
+		if err := late.Start(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -181,6 +181,19 @@ func (r *Reaper) look(since procfs.Moment, spare func(pid int) bool) (born []pro
 	}, r.wait)
 }
 
+// owned are the living processes that were started by Start: most of what they start is in
+// their process groups.
+func (r *Reaper) owned() (found []procfs.Stat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pid := range r.own {
+		if p, ok := procfs.Read(pid); ok {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // The steps of End.
 const (
 	endTerm = 150 * time.Millisecond
@@ -207,6 +220,14 @@ func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-cha
 		born, none := r.look(since, spare)
 		if none {
 			return
+		}
+		if sig == unix.SIGKILL { // those that fork all the time are met only while they stand
+			resume := procfs.Halt(append(born, r.owned()...))
+			standing, _ := r.look(since, spare)
+			for _, p := range standing {
+				_ = unix.Kill(p.PID, sig)
+			}
+			resume()
 		}
 		pause := endLook
 		for _, p := range born {
