@@ -2,42 +2,43 @@ package node
 
 import (
 	"embed"
-	"encoding/json"
 	"fmt"
-	"path"
+	"io"
+	"io/fs"
 )
 
 //go:embed js/*.js js/vendor/acorn.js
 var sources embed.FS
 
-// bootScript is what Node is started with; it reads the other files as JSON.
-func bootScript() string { return string(source("js/boot.js")) }
-
-// bundle is the kernel's JavaScript as JSON: sources by name.
-func bundle() []byte {
-	files := make(map[string]string)
-	for _, dir := range []string{"js", "js/vendor"} {
-		entries, err := sources.ReadDir(dir)
-		if err != nil {
-			panic(fmt.Sprintf("node: the embedded kernel: %v", err)) // can't be: it is in the binary
-		}
-		for _, e := range entries {
-			if !e.IsDir() && e.Name() != "boot.js" {
-				files[e.Name()] = string(source(path.Join(dir, e.Name())))
-			}
-		}
-	}
-	b, err := json.Marshal(files)
-	if err != nil {
-		panic(fmt.Sprintf("node: the embedded kernel: %v", err)) // can't be: it is text
-	}
-	return b
-}
-
-func source(name string) []byte {
-	b, err := sources.ReadFile(name)
+// bootScript is what Node is started with; it reads the other files as writeSources writes them.
+func bootScript() string {
+	b, err := sources.ReadFile("js/boot.js")
 	if err != nil {
 		panic(fmt.Sprintf("node: the embedded kernel: %v", err)) // can't be: it is in the binary
 	}
-	return b
+	return string(b)
+}
+
+// writeSources writes the kernel's JavaScript, each file after a line with its name and size.
+// They are not put together first, in memory that the process would keep.
+func writeSources(w io.Writer) error {
+	return fs.WalkDir(sources, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == "boot.js" {
+			return err
+		}
+		f, err := sources.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s %d\n", d.Name(), info.Size()); err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		return err
+	})
 }

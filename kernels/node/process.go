@@ -89,7 +89,7 @@ func startProcess(program string, env []string) (p *process, err error) {
 	p.wg.Add(1)
 	go func() { // more than a pipe holds
 		defer p.wg.Done()
-		_, _ = ours[4].Write(bundle())
+		_ = writeSources(ours[4]) // what it lacks Node tells, or has ended
 		ours[4].Close()
 	}()
 	return p, nil

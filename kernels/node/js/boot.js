@@ -6,8 +6,15 @@
 (() => {
   const fs = require('node:fs');
   const vm = require('node:vm');
-  const sources = JSON.parse(fs.readFileSync(7, 'utf8'));
+  const sources = { __proto__: null };
+  const all = fs.readFileSync(7);
   fs.closeSync(7);
+  for (let at = 0; at < all.length; ) { // each after a line with its name and size
+    const begin = all.indexOf(10, at) + 1;
+    const [name, size] = all.toString('utf8', at, begin - 1).split(' ');
+    at = begin + Number(size);
+    sources[name] = all.toString('utf8', begin, at);
+  }
   const context = vm.createContext({ __proto__: null, process });
   const modules = { __proto__: null };
 
