@@ -123,15 +123,19 @@ def trim_all(error):
     return left_out
 
 
-class CellExit(SystemExit):
-    """Raised by exit() and quit(): ends the cell and leaves the kernel as it is."""
+def ends_well(error):
+    """Whether an exception ends its cell as sys.exit() and sys.exit(0) end a script."""
+    if not isinstance(error, SystemExit):
+        return False
+    code = SystemExit.code.__get__(error)  # a class of the cell's may have a property
+    return code is None or type(code) in (int, bool) and not code
 
 
 class Exiter(ZMQExitAutocall):
     """exit and quit: end the cell, as they end a script, and keep the session."""
 
     def __call__(self, code=None):
-        raise SystemExit(code) if code else CellExit
+        raise SystemExit(code)
 
 
 class Forgotten(dict):
@@ -309,7 +313,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
             failed = await super().run_code(code_obj, result, async_=async_)
         if failed and result is not None:
             error = result.error_in_exec
-            if isinstance(error, CellExit):
+            if ends_well(error):
                 result.error_in_exec = None
             elif isinstance(error, asyncio.CancelledError) and interrupts.interrupted():
                 result.error_in_exec = KeyboardInterrupt()
@@ -318,7 +322,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
     def showtraceback(self, exc_tuple=None, *args, **kwargs):
         self.app.interrupts.rest()
         kind, error, trace = exc_tuple or sys.exc_info()
-        if isinstance(error, CellExit):
+        if ends_well(error):
             return
         if isinstance(error, asyncio.CancelledError) and self.app.interrupts.interrupted():
             # How it was stopped is no matter of the cell's.

@@ -136,17 +136,17 @@ class Errors(KernelTest):
 class Exit(KernelTest):
     def test_exit_ends_the_cell_quietly(self):
         self.run_ok("kept = 1")
-        for code in ("exit()", "quit()", "exit(0)", "exit", "exit(None)"):
+        for code in ("exit()", "quit()", "exit(0)", "exit", "exit(None)", "import sys; sys.exit()", "sys.exit(0)", "raise SystemExit", "sys.exit(False)"):
             with self.subTest(code):
                 cell = self.run_ok(f"print('before')\n{code}\nprint('after')")
-                if "(" in code:
+                if code != "exit":
                     self.assertEqual(cell.stdout, "before\n")
                 self.assertEqual((cell.stderr, cell.of("error"), cell.reply["payload"]), ("", [], []))
         self.run_ok("await asyncio.sleep(0)\nexit()\n1/0")
         self.assertEqual(self.value("kept"), "1")
 
     def test_a_status_is_an_error(self):
-        for code, value in (("exit(2)", "2"), ("sys.exit(3)", "3"), ("raise SystemExit('why')", "why"), ("await asyncio.sleep(0)\nsys.exit(4)", "4")):
+        for code, value in (("exit(2)", "2"), ("sys.exit(3)", "3"), ("raise SystemExit('why')", "why"), ("sys.exit('')", ""), ("sys.exit(0.0)", "0.0"), ("await asyncio.sleep(0)\nsys.exit(4)", "4")):
             with self.subTest(code):
                 cell = self.kernel.run(f"print('before')\n{code}\nprint('after')")
                 self.assertEqual((cell.error, cell.reply["evalue"]), ("SystemExit", value))
