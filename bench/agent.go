@@ -29,8 +29,9 @@ type agent struct {
 	client http.Client
 }
 
-// startAgent starts an agent with a workspace of its own; stop ends it.
-func (e *env) startAgent() (*agent, error) {
+// startAgent starts an agent with a workspace of its own, and what is added to its environment;
+// stop ends it.
+func (e *env) startAgent(vars ...string) (*agent, error) {
 	dir, err := os.MkdirTemp(e.dir, "agent-")
 	if err != nil {
 		return nil, err
@@ -43,6 +44,7 @@ func (e *env) startAgent() (*agent, error) {
 	a.cmd = exec.Command(e.binary, "serve", "--listen", "unix://"+socket, "--workspace", dir,
 		"--runtime-dir", filepath.Join(dir, "run"), "--python", e.python)
 	a.cmd.Stderr = &a.log
+	a.cmd.Env = append(os.Environ(), vars...)
 	if err := a.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -24,8 +24,9 @@ type bare struct {
 	client *jupyter.Client
 }
 
-func (e *env) startBare() (*bare, error) {
-	launch, err := kernels.New(kernels.Options{Python: e.python}).Launch(e.ctx, "python")
+// startBare starts the kernel of a language, and runs the cell that is given.
+func (e *env) startBare(language, cell string) (*bare, error) {
+	launch, err := kernels.New(kernels.Options{Python: e.python, Executable: e.binary}).Launch(e.ctx, language)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +54,9 @@ func (e *env) startBare() (*bare, error) {
 		argv[i] = strings.NewReplacer("{connection_file}", connection, "{dir}", dir).Replace(a)
 	}
 	b := &bare{cmd: exec.Command(argv[0], argv[1:]...)}
+	if launch.Program != "" {
+		b.cmd = &exec.Cmd{Path: launch.Program, Args: argv}
+	}
 	b.cmd.Dir = dir
 	b.cmd.Env = append(os.Environ(), launch.Env...)
 	b.cmd.Stdout, b.cmd.Stderr = &b.output, &b.output
@@ -68,7 +72,7 @@ func (e *env) startBare() (*bare, error) {
 		_, err = b.client.Ready(ctx)
 	}
 	if err == nil {
-		_, err = b.run("pass")
+		_, err = b.run(cell)
 	}
 	if err != nil {
 		b.close()

@@ -39,7 +39,7 @@ func cellFigure(e *env) ([]row, error) {
 	if err := a.ready(e.ctx); err != nil {
 		return nil, err
 	}
-	bare, err := e.startBare()
+	bare, err := e.startBare("python", "pass")
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func stdoutFigure(e *env) ([]row, error) {
 	if err := a.ready(e.ctx); err != nil {
 		return nil, err
 	}
-	bare, err := e.startBare()
+	bare, err := e.startBare("python", "pass")
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ png = b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 2600, 2600, 
 	if err := a.ready(e.ctx); err != nil {
 		return nil, err
 	}
-	bare, err := e.startBare()
+	bare, err := e.startBare("python", "pass")
 	if err != nil {
 		return nil, err
 	}

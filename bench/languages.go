@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/kernels/java"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -49,35 +50,69 @@ func languagesFigure(e *env) (rows []row, err error) {
 		costs := make([]cost, len(names))
 		for range e.rounds {
 			for i, name := range names {
-				if err := costs[i].measure(e, a, name, s.cell); err != nil {
+				err := costs[i].measure(e, a, name, s.cell)
+				if err == nil && i == 0 {
+					err = costs[i].measureAlone(e, name, s.cell)
+				}
+				if err != nil {
 					return nil, fmt.Errorf("%s: %w", name, err)
 				}
 			}
 		}
 		for i, c := range costs {
-			note := s.aims
+			note := c.kernel
+			if i == 0 {
+				note = fmt.Sprintf("the kernel alone: cell %s", ms(median(c.alone)))
+				if s.aims != "" {
+					note += " (" + s.aims + ")"
+				}
+			}
 			if i == 0 && len(costs) > 1 {
 				p := costs[1]
-				note = fmt.Sprintf("of the peer's: start %s, cell %s, memory %s", times(median(c.start), median(p.start)),
+				note += fmt.Sprintf("; of the peer's: start %s, cell %s, memory %s", times(median(c.start), median(p.start)),
 					times(median(c.cell), median(p.cell)), times(median(c.memory), median(p.memory)))
-				if s.aims != "" {
-					note += "; " + s.aims
-				}
-			} else if i == 1 {
-				note = c.kernel
 			}
-			rows = append(rows, row{names[i] + ": start, cell, memory", "", fmt.Sprintf("%8s %10s %10s  %s",
-				ms(median(c.start)), ms(median(c.cell)), mib(int64(median(c.memory))), note)})
+			rows = append(rows, row{names[i] + ": start, cell, memory", "", c.text(note)})
 		}
 	}
-	return rows, nil
+	prepared, err := preparedJavaRow(e)
+	return append(rows, prepared), err
 }
 
-// cost is what a kernel takes: to start and run its first cell, for a further cell, at
-// rest.
+// preparedJavaRow measures Java with the archive that cellard languages install makes.
+func preparedJavaRow(e *env) (row, error) {
+	cache := "XDG_CACHE_HOME=" + filepath.Join(e.dir, "cache")
+	j, err := java.Find(os.Environ())
+	if err == nil {
+		err = java.Prepare(e.ctx, j, java.CacheDir([]string{cache}), os.Environ())
+	}
+	if err != nil {
+		return row{}, err
+	}
+	a, err := e.startAgent(cache)
+	if err != nil {
+		return row{}, err
+	}
+	defer a.stop()
+	var c cost
+	for range e.rounds {
+		if err := c.measure(e, a, "java", "1"); err != nil {
+			return row{}, fmt.Errorf("java, prepared: %w", err)
+		}
+	}
+	return row{"java, prepared: start, cell, memory", "", c.text("aims: 1 s, 30 ms, 110 MiB")}, nil
+}
+
+// text is the medians, and a note.
+func (c *cost) text(note string) string {
+	return fmt.Sprintf("%8s %10s %10s  %s", ms(median(c.start)), ms(median(c.cell)), mib(int64(median(c.memory))), note)
+}
+
+// cost is what a kernel takes: to start and run its first cell, for a further cell, for one
+// without an agent in between, at rest.
 type cost struct {
-	start, cell, memory []float64 // milliseconds, bytes
-	kernel              string
+	start, cell, alone, memory []float64 // milliseconds, bytes
+	kernel                     string
 }
 
 const trivialCells = 20
@@ -111,6 +146,25 @@ func (c *cost) measure(e *env, a *agent, language, code string) error {
 	c.cell = append(c.cell, median(took))
 	c.memory = append(c.memory, float64(treeMemory(made.ProcessID)))
 	return a.remove(e, req.Context)
+}
+
+// measureAlone measures cells of the kernel with our own client alone.
+func (c *cost) measureAlone(e *env, language, code string) error {
+	b, err := e.startBare(language, code)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	var took []float64
+	for range trivialCells {
+		r, err := b.run(code)
+		if err != nil {
+			return err
+		}
+		took = append(took, r.Ms)
+	}
+	c.alone = append(c.alone, median(took))
+	return nil
 }
 
 // trivial runs a cell that must be ok.
