@@ -52,12 +52,14 @@ func newSpawner() *spawner {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
-	var interrupts chan os.Signal
-	if signal.Ignored(os.Interrupt) {
-		// An ignored SIGINT is inherited through exec, and a kernel could then not be
-		// interrupted. A handled one is reset.
-		interrupts = make(chan os.Signal, 1)
-		signal.Notify(interrupts, os.Interrupt)
+	ignored := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{os.Interrupt, unix.SIGHUP} {
+		// An ignored one (nohup, the background of a shell) is inherited through exec: a kernel
+		// could then not be interrupted, and a cell's own kill -HUP would do nothing. A
+		// handled one is reset. No other is left ignored by Go's runtime.
+		if signal.Ignored(sig) {
+			signal.Notify(ignored, sig)
+		}
 	}
 	s.wg.Add(2)
 	go func() {
@@ -76,9 +78,7 @@ func newSpawner() *spawner {
 	go func() {
 		defer s.wg.Done()
 		defer signal.Stop(children)
-		if interrupts != nil {
-			defer signal.Stop(interrupts)
-		}
+		defer signal.Stop(ignored)
 		var again <-chan time.Time
 		for {
 			select {

@@ -3,6 +3,7 @@ package endtoend
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,5 +153,25 @@ print(os.read(read, 100).decode().strip(), end="")`)
 	a.signal(syscall.SIGTERM)
 	if a.waitEnd() {
 		gone(second)
+	}
+}
+
+// What the agent's own starter ignored, as nohup and the background of a shell do, neither
+// kernels nor their children ignore.
+func TestIgnoredSignals(t *testing.T) {
+	signal.Ignore(syscall.SIGHUP, os.Interrupt)
+	a := start(t, config{})
+	signal.Reset(syscall.SIGHUP, os.Interrupt)
+	const code = "import signal, subprocess\n" +
+		"print([signal.getsignal(s) is signal.SIG_IGN for s in (signal.SIGHUP, signal.SIGINT)])\n" +
+		"print(subprocess.run(['sh', '-c', 'kill -HUP $$; echo on']).returncode)"
+	if got := a.cell("python", code); got != "[False, False]\n-1\n" {
+		t.Errorf("python: %q", got)
+	}
+	if x := a.run(object{"language": "bash", "code": "kill -HUP $BASHPID; echo on"}); x.Status != api.StatusError || x.State != api.StateKept || x.Error.Value != "129" {
+		t.Errorf("bash: %s", show(x))
+	}
+	if x := a.run(object{"language": "python", "code": "import time; time.sleep(300)", "timeoutMs": 1000}); x.Status != api.StatusTimeout || x.State != api.StateKept {
+		t.Errorf("a deadline: %s", show(x))
 	}
 }

@@ -1,6 +1,9 @@
 package bash
 
 import (
+	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -44,6 +47,10 @@ func TestExitTrapWithoutEnd(t *testing.T) {
 
 // Signals that end the shell cost the cell alone, also the second time.
 func TestSignalsToTheShell(t *testing.T) {
+	// One that is ignored by this process, as under nohup, would be by the shell.
+	hups := make(chan os.Signal, 1)
+	signal.Notify(hups, syscall.SIGHUP)
+	defer signal.Stop(hups)
 	s := start(t)
 	s.ok("x=41", "")
 	for range 2 {
