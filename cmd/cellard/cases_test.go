@@ -78,10 +78,8 @@ func runCases(t *testing.T, agent *cases.Agent, file string) {
 func buildBinary(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(fixture.Dir(t, 0o755), "cellard")
-	c := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	if err := fixture.Build(binary, []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags", "-s -w"); err != nil {
+		t.Fatal(err)
 	}
 	return binary
 }

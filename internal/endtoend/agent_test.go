@@ -68,12 +68,7 @@ func run(m *testing.M) int {
 
 func build(name string, env []string, flags ...string) (string, error) {
 	out := filepath.Join(binaries.dir, name)
-	c := exec.Command("go", append(append([]string{"build", "-buildvcs=false", "-o", out}, flags...), "../../cmd/cellard")...)
-	c.Env = append(os.Environ(), env...)
-	if b, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, b)
-	}
-	return out, nil
+	return out, fixture.Build(out, env, flags...)
 }
 
 // config is how an agent is started; its zero value is right for most tests.

@@ -40,12 +40,7 @@ type Agent struct {
 // Build builds the binary into dir.
 func Build(dir string) (binary string, err error) {
 	binary = filepath.Join(dir, "cellard")
-	c := exec.Command("go", "build", "-buildvcs=false", "-o", binary, "github.com/cellard/cellard/cmd/cellard")
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if b, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, b)
-	}
-	return binary, nil
+	return binary, fixture.Build(binary, []string{"CGO_ENABLED=0"})
 }
 
 // Start starts the binary with a workspace of its own, and returns once it serves.
