@@ -14,8 +14,9 @@ import (
 // runtime write past the protocol. Its goroutine takes what comes into a bounded buffer
 // and waits while that is full; Take empties it.
 //
-// The two are read in the order in which they got something to read. What was written to
-// both before it came to reading can't be told apart: of that, each comes as one piece.
+// The two are read in the order in which they got something to read. Of what was written to
+// both before it came to reading, each comes as one piece: what goes from one to the other
+// once is in order, what goes back and forth may not be.
 type Pair struct {
 	fds   [2]int   // the pipes' reading ends
 	epoll int      // lists those that have something
@@ -105,11 +106,10 @@ func (p *Pair) open(i int) (*os.File, error) {
 	return end, nil
 }
 
-// list has the epoll list a pipe once it has something, behind what is listed already. An
-// epoll lists by itself what it has told of, before what comes next; so it is to tell of it
-// but once.
+// list has the epoll list a pipe whenever something is written to it, behind what is listed
+// already, and now if there is something.
 func (p *Pair) list(op, i int) error {
-	return unix.EpollCtl(p.epoll, op, p.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLONESHOT, Fd: int32(i)})
+	return unix.EpollCtl(p.epoll, op, p.fds[i], &unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLET, Fd: int32(i)})
 }
 
 func (p *Pair) run(conn syscall.RawConn) {
@@ -136,9 +136,12 @@ func (p *Pair) round(most int) bool {
 	n, _ := unix.EpollWait(p.epoll, events[:], 0)
 	for _, e := range events[:max(n, 0)] {
 		i := int(e.Fd)
-		if p.read(i, most) == 0 && e.Events&unix.EPOLLHUP != 0 {
+		got, hup := p.read(i, most), e.Events&unix.EPOLLHUP != 0
+		// What came while it was read is listed, which this does not change, except that Linux
+		// 5.5 to 5.13 lists nothing that is written to a pipe which is not empty.
+		if got == 0 && hup {
 			p.ended[i] = true
-		} else {
+		} else if hup || p.left(i) > 0 {
 			_ = p.list(unix.EPOLL_CTL_MOD, i)
 		}
 	}
@@ -148,8 +151,8 @@ func (p *Pair) round(most int) bool {
 // read reads what lies in a pipe at this moment, at most so many bytes, and returns how
 // many. Most pipes carry little or nothing, so the buffer has room for what is there.
 func (p *Pair) read(i, most int) (n int) {
-	left, err := unix.IoctlGetInt(p.fds[i], unix.TIOCINQ)
-	if left = min(left, most); err != nil || left <= 0 {
+	left := min(p.left(i), most)
+	if left <= 0 {
 		return 0
 	}
 	if last := len(p.pieces) - 1; last < 0 || p.pieces[last].Stream != i {
@@ -177,6 +180,15 @@ func (p *Pair) read(i, most int) (n int) {
 	select {
 	case p.ready <- struct{}{}:
 	default:
+	}
+	return n
+}
+
+// left is how much lies in a pipe.
+func (p *Pair) left(i int) int {
+	n, err := unix.IoctlGetInt(p.fds[i], unix.TIOCINQ)
+	if err != nil {
+		return 0
 	}
 	return n
 }

@@ -174,3 +174,36 @@ func TestPairOrder(t *testing.T) {
 		}
 	}
 }
+
+// What goes from one to the other once is in order however quickly it comes.
+func TestPairTurn(t *testing.T) {
+	p, stdout, stderr, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	defer stdout.Close()
+	defer stderr.Close()
+	for i := range 3000 {
+		first, second := stdout, stderr
+		if i%2 == 0 {
+			first, second = stderr, stdout
+		}
+		const most = 20
+		for range i%most + 1 {
+			fmt.Fprint(first, "x")
+		}
+		fmt.Fprint(second, "y")
+		want := strings.Repeat("x", i%most+1) + "y"
+		var got string
+		for len(got) < len(want) {
+			<-p.ready
+			for _, piece := range p.Take() {
+				got += string(piece.Bytes)
+			}
+		}
+		if got != want {
+			t.Fatalf("turn %d: %q", i, got)
+		}
+	}
+}
