@@ -21,3 +21,15 @@ func BenchmarkCell(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		k := New(Options{})
+		if _, err := k.Info(); err != nil {
+			b.Fatal(err)
+		}
+		if err := k.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -121,11 +122,11 @@ func (k *Kernel) start() error {
 		return fmt.Errorf("%s doesn't begin: it must be able to open the kernel's pipes under /proc: %w", path, err)
 	}
 	first.closeEnds()
-	out, err := k.capture(bound, `\builtin printf '%s\n' "$BASH_VERSION"; `+tellNames)
+	told, err := io.ReadAll(io.NewSectionReader(k.shell.setup, 0, maxFrame))
 	if err != nil {
 		return err
 	}
-	version, names, _ := strings.Cut(out, "\n")
+	version, names, _ := strings.Cut(string(told), "\n")
 	k.version = version
 	k.initial = namesIn(names)
 	return k.copyShell()

@@ -138,7 +138,8 @@ func (p paths) in(text string) string {
 }
 
 // script is what the first shell runs. The texts are read-only variables: a cell can't
-// break its own loop by chance.
+// break its own loop by chance. It tells its version and the names of its variables where a
+// cell's setup will be.
 func (p paths) script() string {
 	var b strings.Builder
 	b.WriteString("\\builtin shopt -s expand_aliases; PS4=$'\\x1e '\n")
@@ -147,6 +148,7 @@ func (p paths) script() string {
 		fmt.Fprintf(&b, "\\builtin readonly __cellard_%s=%s\n", v.name, quote(p.in(v.text)))
 	}
 	b.WriteString(p.in(functionsText))
+	b.WriteString("\n{ \\builtin echo \"$BASH_VERSION\"; " + tellNames + "; } >" + p.setup + " 2>/dev/null")
 	b.WriteString("\n\\builtin eval \"$__cellard_begin\"\n")
 	return b.String()
 }
