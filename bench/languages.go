@@ -62,7 +62,10 @@ func languagesFigure(e *env) (rows []row, err error) {
 		for i, c := range costs {
 			note := c.kernel
 			if i == 0 {
-				note = fmt.Sprintf("the kernel alone: cell %s", ms(median(c.alone)))
+				note = fmt.Sprintf("without the agent a cell %s", ms(median(c.alone)))
+				if below := median(c.below); below > 0 {
+					note += fmt.Sprintf(", the interpreter %s", mib(int64(below)))
+				}
 				if s.aims != "" {
 					note += " (" + s.aims + ")"
 				}
@@ -109,10 +112,11 @@ func (c *cost) text(note string) string {
 }
 
 // cost is what a kernel takes: to start and run its first cell, for a further cell, for one
-// without an agent in between, at rest.
+// without an agent in between; in memory at rest, and of that what the processes take that it
+// has started, the interpreter of a kernel of our own.
 type cost struct {
-	start, cell, alone, memory []float64 // milliseconds, bytes
-	kernel                     string
+	start, cell, alone, memory, below []float64 // milliseconds, bytes
+	kernel                            string
 }
 
 const trivialCells = 20
@@ -144,7 +148,12 @@ func (c *cost) measure(e *env, a *agent, language, code string) error {
 		took = append(took, float64(time.Since(begin))/1e6)
 	}
 	c.cell = append(c.cell, median(took))
-	c.memory = append(c.memory, float64(treeMemory(made.ProcessID)))
+	below := 0.0
+	for _, s := range procfs.Family(made.ProcessID, "") {
+		below += float64(processMemory(s.PID))
+	}
+	c.below = append(c.below, below)
+	c.memory = append(c.memory, below+float64(processMemory(made.ProcessID)))
 	return a.remove(e, req.Context)
 }
 
@@ -200,24 +209,18 @@ func (a *agent) remove(e *env, id string) error {
 	return err
 }
 
-// treeMemory is the memory of a process and of what came from it, where each page counts
-// in the parts that share it (proc(5), smaps_rollup, Pss).
-func treeMemory(pid int) (sum int64) {
-	pids := []int{pid}
-	for _, s := range procfs.Family(pid, "") {
-		pids = append(pids, s.PID)
+// processMemory is the memory of a process, where each page counts in the parts that share it
+// (proc(5), smaps_rollup, Pss).
+func processMemory(pid int) int64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
+	if err != nil {
+		return 0 // it has ended
 	}
-	for _, pid := range pids {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
-		if err != nil {
-			continue
-		}
-		for line := range strings.Lines(string(b)) {
-			if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
-				n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-				sum += n << 10
-			}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "Pss:"); ok {
+			n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n << 10
 		}
 	}
-	return sum
+	return 0
 }
