@@ -46,7 +46,6 @@ const (
 	rawBytes  = 512 << 10
 	rawPieces = 1 << 10
 	pipeBytes = 256 << 10
-	readBytes = 64 << 10
 	// leastBytes is what is read at least, where more may come meanwhile.
 	leastBytes = 512
 )
@@ -121,7 +120,7 @@ func (p *Pair) run(conn syscall.RawConn) {
 			for (p.held >= rawBytes || len(p.pieces) >= rawPieces) && !p.closed {
 				p.space.Wait()
 			}
-			return p.closed || p.round(readBytes)
+			return p.closed || p.round()
 		})
 		if err != nil { // closed
 			return
@@ -129,14 +128,14 @@ func (p *Pair) run(conn syscall.RawConn) {
 	}
 }
 
-// round reads what the pipes have, at most so many bytes of each, of that first which had
-// something first. False: there is nothing. The caller holds mu.
-func (p *Pair) round(most int) bool {
+// round reads what the pipes have, of that first which had something first. False: there is
+// nothing. The caller holds mu.
+func (p *Pair) round() bool {
 	var events [2]unix.EpollEvent
 	n, _ := unix.EpollWait(p.epoll, events[:], 0)
 	for _, e := range events[:max(n, 0)] {
 		i := int(e.Fd)
-		got, hup := p.read(i, most), e.Events&unix.EPOLLHUP != 0
+		got, hup := p.read(i), e.Events&unix.EPOLLHUP != 0
 		// What came while it was read is listed, which this does not change, except that Linux
 		// 5.5 to 5.13 lists nothing that is written to a pipe which is not empty.
 		if got == 0 && hup {
@@ -148,10 +147,11 @@ func (p *Pair) round(most int) bool {
 	return n > 0
 }
 
-// read reads what lies in a pipe at this moment, at most so many bytes, and returns how
-// many. Most pipes carry little or nothing, so the buffer has room for what is there.
-func (p *Pair) read(i, most int) (n int) {
-	left := min(p.left(i), most)
+// read reads what lies in a pipe at this moment, and returns how many bytes: all, or what
+// came of the other since would come before the rest. Most pipes carry little or nothing, so
+// the buffer has room for what is there.
+func (p *Pair) read(i int) (n int) {
+	left := min(p.left(i), pipeBytes) // a cell may have made the pipe larger
 	if left <= 0 {
 		return 0
 	}
@@ -223,7 +223,7 @@ func (p *Pair) Drain() []Piece {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.closed {
-		p.round(pipeBytes)
+		p.round()
 	}
 	return p.take()
 }

@@ -41,7 +41,7 @@ func TestPair(t *testing.T) {
 	n := 0
 	for n < total {
 		b := joined(t, p.Take())
-		if len(b) > rawBytes+readBytes {
+		if len(b) > rawBytes+pipeBytes {
 			t.Fatalf("the buffer had %d bytes", len(b))
 		}
 		n += len(b)
@@ -189,12 +189,16 @@ func TestPairTurn(t *testing.T) {
 		if i%2 == 0 {
 			first, second = stderr, stdout
 		}
-		const most = 20
-		for range i%most + 1 {
-			fmt.Fprint(first, "x")
+		text := "x"
+		if i%10 == 0 {
+			text = strings.Repeat("x", 9000)
+		}
+		times := i%20 + 1
+		for range times {
+			fmt.Fprint(first, text)
 		}
 		fmt.Fprint(second, "y")
-		want := strings.Repeat("x", i%most+1) + "y"
+		want := strings.Repeat(text, times) + "y"
 		var got string
 		for len(got) < len(want) {
 			<-p.ready
@@ -203,7 +207,7 @@ func TestPairTurn(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Fatalf("turn %d: %q", i, got)
+			t.Fatalf("turn %d: of %d bytes y is at %d", i, len(want), strings.IndexByte(got, 'y'))
 		}
 	}
 }
