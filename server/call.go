@@ -81,13 +81,16 @@ func (c *call) names() []any {
 	if strings.Contains(c.route, "/executions/") {
 		key = "execution"
 	}
-	if loggedID.MatchString(c.id) {
+	if len(c.id) <= maxLoggedID && loggedID.MatchString(c.id) {
 		value = c.id
 	}
 	return []any{key, value}
 }
 
-var loggedID = regexp.MustCompile(`^(e_[0-9A-Z]{1,32}|[a-z0-9][a-z0-9-]{0,62})$`)
+// What looks like an id of ours is no secret of a caller's.
+const maxLoggedID = 63
+
+var loggedID = regexp.MustCompile(`^(e_[0-9A-Z]+|[a-z0-9][a-z0-9-]*)$`)
 
 // loggedMethod is a method that some route takes: any token may come as one.
 func loggedMethod(method string) string {

@@ -100,7 +100,7 @@ func (m *Manager) CreateContext(ctx context.Context, req api.ContextRequest) (ap
 	if req.ID == "" {
 		req.ID = "c-" + strings.ToLower(newID(""))[16:]
 	}
-	if !contextID.MatchString(req.ID) {
+	if len(req.ID) > maxContextID || !contextID.MatchString(req.ID) {
 		return api.Context{}, api.Errorf(api.CodeInvalidRequest, "%q is no context id", req.ID).
 			WithHint("use a-z, 0-9 and -, at most 63 of them, not beginning with -")
 	}
@@ -265,7 +265,10 @@ func errNoAnswer() *api.Error {
 
 const askWithin = 10 * time.Second
 
-var contextID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}$`)
+// A bound in the expression itself would take a third of a millisecond of each start.
+const maxContextID = 63
+
+var contextID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 
 // contextName is the id of a language's own context: its name, made fit.
 func contextName(lang string) string {
@@ -275,5 +278,5 @@ func contextName(lang string) string {
 			b[i] = '-'
 		}
 	}
-	return strings.TrimLeft(string(b[:min(len(b), 63)]), "-")
+	return strings.TrimLeft(string(b[:min(len(b), maxContextID)]), "-")
 }
