@@ -3,7 +3,8 @@ package endtoend
 import (
 	"fmt"
 	"os"
-	"os/signal"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -159,9 +160,11 @@ print(os.read(read, 100).decode().strip(), end="")`)
 // What the agent's own starter ignored, as nohup and the background of a shell do, neither
 // kernels nor their children ignore.
 func TestIgnoredSignals(t *testing.T) {
-	signal.Ignore(syscall.SIGHUP, os.Interrupt)
-	a := start(t, config{})
-	signal.Reset(syscall.SIGHUP, os.Interrupt)
+	socket := filepath.Join(fixture.Dir(t, 0o755), "s")
+	a := start(t, config{socket: socket, command: func(binary string, args ...string) *exec.Cmd {
+		args = append([]string{"-c", `trap '' HUP INT; exec "$@"`, "sh", binary, "serve", "--listen", "unix://" + socket}, args...)
+		return exec.Command("sh", args...)
+	}})
 	const code = "import signal, subprocess\n" +
 		"print([signal.getsignal(s) is signal.SIG_IGN for s in (signal.SIGHUP, signal.SIGINT)])\n" +
 		"print(subprocess.run(['sh', '-c', 'kill -HUP $$; echo on']).returncode)"
