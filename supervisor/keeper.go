@@ -18,7 +18,7 @@ import (
 // keeper is the agent's end of a small process that outlives it: when the agent is
 // killed, Pdeathsig takes the kernels, and the keeper what they had started. It is
 // told each kernel's pid through a pipe, whose end tells it of the agent's. It is
-// started with the first kernel.
+// started before the first kernel.
 type keeper struct {
 	argv              []string
 	mark, dir, groups string
@@ -32,31 +32,43 @@ func (k *keeper) watch(pid int)   { k.tell("+", pid) }
 func (k *keeper) unwatch(pid int) { k.tell("-", pid) }
 
 func (k *keeper) tell(sign string, pid int) {
-	if len(k.argv) == 0 {
-		return
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.proc == nil {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return
-		}
-		defer r.Close()
-		files := []*os.File{r, nil, nil}
-		if lock, ok := held.Load(k.dir); ok { // it stays this agent's until the keeper is done with it
-			files = append(files, lock.(*os.File))
-		}
-		k.proc, err = os.StartProcess(k.argv[0], append(k.argv[:len(k.argv):len(k.argv)], k.mark, k.dir, k.groups), &os.ProcAttr{
-			Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: files,
-			Sys: &syscall.SysProcAttr{Setsid: true}})
-		if err != nil {
-			w.Close()
-			return
-		}
-		k.pipe = w
+	if k.start() {
+		fmt.Fprintf(k.pipe, "%s%d\n", sign, pid)
 	}
-	fmt.Fprintf(k.pipe, "%s%d\n", sign, pid)
+}
+
+// begin starts the keeper, unless it is there: a kernel must not be without it.
+func (k *keeper) begin() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.start()
+}
+
+// start reports whether there is one now. The caller holds mu.
+func (k *keeper) start() bool {
+	if k.proc != nil || len(k.argv) == 0 {
+		return k.proc != nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	files := []*os.File{r, nil, nil}
+	if lock, ok := held.Load(k.dir); ok { // it stays this agent's until the keeper is done with it
+		files = append(files, lock.(*os.File))
+	}
+	k.proc, err = os.StartProcess(k.argv[0], append(k.argv[:len(k.argv):len(k.argv)], k.mark, k.dir, k.groups), &os.ProcAttr{
+		Dir: "/", Env: []string{"GOMAXPROCS=1"}, Files: files,
+		Sys: &syscall.SysProcAttr{Setsid: true}})
+	if err != nil {
+		w.Close()
+		return false
+	}
+	k.pipe = w
+	return true
 }
 
 // pid is the keeper's process id; 0 when there is none.

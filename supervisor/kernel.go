@@ -162,6 +162,7 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	}
 	attr := &os.ProcAttr{Dir: cwd, Env: vars, Sys: &syscall.SysProcAttr{Credential: m.user.credential}}
 	release()
+	m.keeper.begin()
 	group := m.group(filepath.Base(k.dir))
 	if k.Process, err = m.spawn.Start(program, argv, attr, group); err != nil {
 		group.Close()
