@@ -5,15 +5,19 @@
         cell.stdout, cell.value
 """
 
+import array
 import collections
+import fcntl
 import glob
 import os
 import queue
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -77,6 +81,7 @@ class Kernel:
         self._argv = [python, "-X", "utf8", *options, os.path.join(self.dir, "launcher.py"), "-f"]
         self._readers = []
         self._raw = {1: bytearray(), 2: bytearray()}
+        self._reading = threading.Lock()  # held over a read and the keeping of what it read
         self._starters = collections.deque()
 
     def __enter__(self):
@@ -144,12 +149,14 @@ class Kernel:
     def _read(self, fd, source):
         while True:
             try:
-                data = os.read(source, 65536)
-            except OSError:
+                select.select([source], [], [])
+                with self._reading:
+                    data = os.read(source, 65536)
+                    self._raw[fd] += data
+            except (OSError, ValueError):
                 return
             if not data:
                 return
-            self._raw[fd] += data
 
     def interrupt(self):
         os.kill(self.process.pid, signal.SIGINT)
@@ -228,11 +235,18 @@ class Kernel:
         return reply["content"], seen
 
     def _drain(self):
-        """Wait until what is in the pipes has been read: two looks without a change."""
-        before = None
-        while before != (len(self._raw[1]), len(self._raw[2])):
-            before = (len(self._raw[1]), len(self._raw[2]))
-            time.sleep(0.05)
+        """Wait until what is in the pipes has been read."""
+        while True:
+            with self._reading:
+                if not any(self._left(pipe) for pipe in (self.process.stdout, self.process.stderr)):
+                    return
+            time.sleep(0.005)
+
+    @staticmethod
+    def _left(pipe):
+        left = array.array("i", [0])
+        fcntl.ioctl(pipe.fileno(), termios.FIONREAD, left)
+        return left[0]
 
     def raw(self, fd):
         return bytes(self._raw[fd]).decode("utf-8", "replace")
