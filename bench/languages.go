@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/kernels/java"
 	"github.com/cellard/cellard/protocol/api"
@@ -23,15 +24,21 @@ var spoken = []struct{ language, cell, aims string }{
 	{"bash", ":", "aims: 10 ms, 3 ms"},
 	{"javascript", "1", "aims: 0.3 s, 1 ms, 60 MiB"},
 	{"typescript", "1", "aims: 0.3 s, 1 ms, 60 MiB"},
-	{"java", "1", "aims: 1 s, 30 ms, 110 MiB"},
+	{"java", "1", javaAims},
 	{"r", "1", ""},
 	{"go", "1", "aims: 400 ms a cell"},
 }
+
+const javaAims = "aims: 1 s, 30 ms, 110 MiB"
 
 // languagesFigure compares the kernel of each language with the one that others would
 // use for it, both behind the same agent: the kernelspec peer-LANGUAGE of
 // scripts/setup-peers.sh, where there is one.
 func languagesFigure(e *env) (rows []row, err error) {
+	// What Go's kernels need is built in the tree, and not in the homes of who runs them.
+	if err := gocache.Setup(); err != nil {
+		return nil, err
+	}
 	a, err := e.startAgent()
 	if err != nil {
 		return nil, err
@@ -43,9 +50,9 @@ func languagesFigure(e *env) (rows []row, err error) {
 	}()
 	for _, s := range spoken {
 		names := []string{s.language}
-		peer := "peer-" + s.language
-		if _, err := os.Stat(filepath.Join(os.Getenv("JUPYTER_PATH"), "kernels", peer)); err == nil {
-			names = append(names, peer)
+		other := "peer-" + s.language
+		if _, err := os.Stat(filepath.Join(os.Getenv("JUPYTER_PATH"), "kernels", other)); err == nil {
+			names = append(names, other)
 		}
 		costs := make([]cost, len(names))
 		for range e.rounds {
@@ -59,23 +66,13 @@ func languagesFigure(e *env) (rows []row, err error) {
 				}
 			}
 		}
-		for i, c := range costs {
-			note := c.kernel
-			if i == 0 {
-				note = fmt.Sprintf("without the agent a cell %s", ms(median(c.alone)))
-				if below := median(c.below); below > 0 {
-					note += fmt.Sprintf(", the interpreter %s", mib(int64(below)))
-				}
-				if s.aims != "" {
-					note += " (" + s.aims + ")"
-				}
-			}
-			if i == 0 && len(costs) > 1 {
-				p := costs[1]
-				note += fmt.Sprintf("; of the peer's: start %s, cell %s, memory %s", times(median(c.start), median(p.start)),
-					times(median(c.cell), median(p.cell)), times(median(c.memory), median(p.memory)))
-			}
-			rows = append(rows, row{names[i] + ": start, cell, memory", "", c.text(note)})
+		var peer *cost
+		if len(costs) > 1 {
+			peer = &costs[1]
+		}
+		rows = append(rows, costs[0].row(s.language, costs[0].note(peer, s.aims)))
+		if peer != nil {
+			rows = append(rows, peer.row(other, peer.kernel))
 		}
 	}
 	prepared, err := preparedJavaRow(e)
@@ -103,12 +100,29 @@ func preparedJavaRow(e *env) (row, error) {
 			return row{}, fmt.Errorf("java, prepared: %w", err)
 		}
 	}
-	return row{"java, prepared: start, cell, memory", "", c.text("aims: 1 s, 30 ms, 110 MiB")}, nil
+	return c.row("java, prepared", javaAims), nil
 }
 
-// text is the medians, and a note.
-func (c *cost) text(note string) string {
-	return fmt.Sprintf("%8s %10s %10s  %s", ms(median(c.start)), ms(median(c.cell)), mib(int64(median(c.memory))), note)
+// row is the medians, and a note.
+func (c *cost) row(name, note string) row {
+	return row{name + ": start, cell, memory", "", fmt.Sprintf("%8s %10s %10s  %s",
+		ms(median(c.start)), ms(median(c.cell)), mib(int64(median(c.memory))), note)}
+}
+
+// note is what is told of a kernel that is not a peer, beside its peer if there is one.
+func (c *cost) note(peer *cost, aims string) string {
+	note := fmt.Sprintf("without the agent a cell %s", ms(median(c.alone)))
+	if below := median(c.below); below > 0 {
+		note += fmt.Sprintf(", the interpreter %s", mib(int64(below)))
+	}
+	if aims != "" {
+		note += " (" + aims + ")"
+	}
+	if peer != nil {
+		note += fmt.Sprintf("; of the peer's: start %s, cell %s, memory %s", times(median(c.start), median(peer.start)),
+			times(median(c.cell), median(peer.cell)), times(median(c.memory), median(peer.memory)))
+	}
+	return note
 }
 
 // cost is what a kernel takes: to start and run its first cell, for a further cell, for one

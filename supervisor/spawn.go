@@ -56,7 +56,8 @@ func newSpawner() *spawner {
 	for _, sig := range []os.Signal{os.Interrupt, unix.SIGHUP} {
 		// An ignored one (nohup, the background of a shell) is inherited through exec: a kernel
 		// could then not be interrupted, and a cell's own kill -HUP would do nothing. A
-		// handled one is reset. No other is left ignored by Go's runtime.
+		// handled one is reset. Go's runtime itself handles the others, but those by which a
+		// terminal stops a job, which stay as they are.
 		if signal.Ignored(sig) {
 			signal.Notify(ignored, sig)
 		}

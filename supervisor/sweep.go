@@ -101,13 +101,12 @@ func (s *session) killAll(since procfs.Moment) {
 		if none {
 			return
 		}
-		signalAll(born, sigKill)
 		if p, ok := procfs.Read(s.k.Pid()); ok { // most are in its group, and might not be seen
 			born = append(born, p)
 		}
-		resume := procfs.Halt(born)
-		born, _ = s.look(since)
-		signalAll(born, sigKill)
-		resume()
+		procfs.KillHalted(born, func() []procfs.Stat {
+			born, _ := s.look(since)
+			return born
+		})
 	}
 }

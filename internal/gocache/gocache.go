@@ -1,5 +1,5 @@
 // Package gocache builds what the Go kernel needs once for a toolchain, where tests keep
-// it between runs: in .cache/go of the source tree. Only tests use it.
+// it between runs: in .cache/go of the source tree. Only tests and benchmarks use it.
 package gocache
 
 import (

@@ -53,22 +53,24 @@ func Look(kind func(p Stat, child bool) Kind, reap func(children []Stat)) (found
 	return found, none
 }
 
-// Halt stops (SIGSTOP) the process groups of what was found, with all that is in them, and
-// returns what lets them go on. No process of theirs forks meanwhile: a signal to a group
-// meets those that are being born, too (the kernel's fork begins anew where one waits, since
-// Linux 4.19 by delivering it to the child). So what can't be met one by one can then be
-// killed. The group of this process is left out, as is who leaves its group all the time.
-func Halt(found []Stat) (resume func()) {
+// KillHalted kills what look finds while the process groups of these stand still (SIGSTOP),
+// with all that is in them, which then go on. No process of theirs forks meanwhile: a signal
+// to a group meets those that are being born, too (the kernel's fork begins anew where one
+// waits, since Linux 4.19 by delivering it to the child). So what can't be met one by one can
+// be killed. The group of this process goes on, and who leaves its group again and again may
+// not be met.
+func KillHalted(of []Stat, look func() []Stat) {
 	own := unix.Getpgrp()
 	halted := map[int]bool{}
-	for _, p := range found {
-		if g := p.Group; g > 1 && g != own && !halted[g] {
-			halted[g] = unix.Kill(-g, unix.SIGSTOP) == nil
+	for _, p := range of {
+		if g := p.Group; g > 1 && g != own && !halted[g] && unix.Kill(-g, unix.SIGSTOP) == nil {
+			halted[g] = true
 		}
 	}
-	return func() {
-		for g := range halted {
-			_ = unix.Kill(-g, unix.SIGCONT)
-		}
+	for _, p := range look() {
+		_ = unix.Kill(p.PID, unix.SIGKILL)
+	}
+	for g := range halted {
+		_ = unix.Kill(-g, unix.SIGCONT)
 	}
 }

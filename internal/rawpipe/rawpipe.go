@@ -46,7 +46,7 @@ const (
 	rawBytes  = 512 << 10
 	rawPieces = 1 << 10
 	pipeBytes = 256 << 10
-	// leastBytes is what is read at least, where more may come meanwhile.
+	// leastBytes is the room that a piece begins with.
 	leastBytes = 512
 )
 

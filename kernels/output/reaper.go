@@ -222,12 +222,7 @@ func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-cha
 			return
 		}
 		if sig == unix.SIGKILL { // those that fork all the time are met only while they stand
-			resume := procfs.Halt(append(born, r.owned()...))
-			standing, _ := r.look(since, spare)
-			for _, p := range standing {
-				_ = unix.Kill(p.PID, sig)
-			}
-			resume()
+			procfs.KillHalted(append(born, r.owned()...), func() []procfs.Stat { return r.Born(since, spare) })
 		}
 		pause := endLook
 		for _, p := range born {

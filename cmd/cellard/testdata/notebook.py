@@ -72,7 +72,8 @@ NOTEBOOKS = {
     ],
     "bash": [
         new_code_cell("x=7; list=(a 'b c'); f() { echo \"f $1\"; }\nset -u"),
-        new_code_cell("for i in 1 2; do f \"$x$i\"; done; printf 'no end'\necho told >&2"), # from stdout to stderr: the order back is the reader's
+        # From stdout to stderr, and not back: that can come in another order.
+        new_code_cell("for i in 1 2; do f \"$x$i\"; done; printf 'no end'\necho told >&2"),
         new_code_cell("printf '%s\\n' \"${list[@]}\" | sort -r"),
         new_code_cell("cat <<'EOF' | tr a-z A-Z\nä here-document\nEOF"),
         new_code_cell("echo before; echo \"$undeclared\"; echo never", metadata=RAISES),
