@@ -161,6 +161,34 @@ func Family(pid int, mark string) []Stat {
 	return found
 }
 
+// Descendants are those of a kernel's processes that its parenthood tells: of one that is
+// a subreaper, all. They are looked up from the top, which takes as long as there are of
+// them, where Family reads every process of the machine.
+func Descendants(pid int) []Stat {
+	pids, ok := childrenOf(pid)
+	if !ok {
+		return Family(pid, "")
+	}
+	var found []Stat
+	seen := map[int]bool{pid: true} // a number may be given out again meanwhile
+	for len(pids) > 0 {
+		next := pids[len(pids)-1]
+		pids = pids[:len(pids)-1]
+		if seen[next] {
+			continue
+		}
+		seen[next] = true
+		s, ok := Read(next)
+		if !ok || s.State == 'Z' || s.State == 'X' {
+			continue
+		}
+		found = append(found, s)
+		more, _ := childrenOf(next)
+		pids = append(pids, more...)
+	}
+	return found
+}
+
 // HasMark reports whether the process was started with mark (NAME=VALUE) in its environment.
 func HasMark(pid int, mark string) bool {
 	return mark != "" && environHas(pid, func(v []byte) bool { return string(v) == mark })

@@ -145,6 +145,12 @@ func TestFamily(t *testing.T) {
 	if n := sleepers(Family(pid, "")); n != 3 { // without the mark no orphan of another session
 		t.Errorf("without the mark: %d", n)
 	}
+	if n := sleepers(Descendants(pid)); n != 3 {
+		t.Errorf("by parents alone: %d", n)
+	}
+	if got := Descendants(1 << 30); len(got) > 0 {
+		t.Errorf("of nobody: %+v", got)
+	}
 	if HasMark(stranger.Process.Pid, mark) || HasMarkPrefix(stranger.Process.Pid, mark[:20]) || HasMark(pid, mark[:20]) ||
 		!HasMarkPrefix(pid, mark[:20]) || HasMarkPrefix(pid, "") || HasMark(1<<30, mark) {
 		t.Error("a mark is seen where it isn't, or not where it is")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -328,6 +329,11 @@ func TestInput(t *testing.T) {
 	}
 	if d = run("head -1 | tr a-z A-Z", "abc"); d.Stream("stdout") != "ABC\n" {
 		t.Errorf("a pipeline: %v", d)
+	}
+	// An orphan of the cell's that asks is the kernel's child by then.
+	file := filepath.Join(t.TempDir(), "answer")
+	if d = run("( (read x; echo got $x > "+file+") <&0 & ); until [ -s "+file+" ]; do sleep 0.01; done; cat "+file, "deep"); d.Stream("stdout") != "got deep\n" {
+		t.Errorf("an orphan: %v", d)
 	}
 	s.ok("read z; echo [$z]", "[]\n")
 }

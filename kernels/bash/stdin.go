@@ -16,8 +16,12 @@ import (
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
 
-// askEvery is how often it is looked whether somebody waits for input: nothing tells.
-const askEvery = 10 * time.Millisecond
+// It is looked again and again whether somebody waits for input, for nothing tells: after
+// askSoon where a line was just given, less and less often where none is asked for.
+const (
+	askSoon = 10 * time.Millisecond
+	askLate = 50 * time.Millisecond
+)
 
 // openStdin is what a cell has as its stdin: nothing, or a pipe whose lines are asked
 // for when a process of the cell waits for one. The function ends that.
@@ -47,17 +51,27 @@ func (k *Kernel) openStdin(ctx context.Context, r *running) (path string, end fu
 
 // ask asks for a line each time that a process waits for one, until there is none.
 func (k *Kernel) ask(ctx context.Context, r *running, in, out *os.File, inode uint64) {
-	again := time.NewTicker(askEvery)
+	pause := askSoon
+	again := time.NewTimer(pause)
 	defer again.Stop()
-	for {
+	for ; ; again.Reset(pause) {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
 			return
 		}
-		if left, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ); err != nil || left > 0 || !k.waits(inode) {
+		if left, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ); err != nil || left > 0 {
 			continue
 		}
+		began := time.Now()
+		waits := k.waits(inode)
+		if !waits {
+			// Those of a cell that has thousands of processes take long to look through:
+			// the CPU is the cell's.
+			pause = max(min(pause*5/4, askLate), 20*time.Since(began))
+			continue
+		}
+		pause = askSoon
 		r.streams.Drain() // what it is asked with
 		r.mu.Lock()
 		prompt, secret := r.prompt, r.secret
@@ -79,7 +93,7 @@ func (k *Kernel) ask(ctx context.Context, r *running, in, out *os.File, inode ui
 
 // waits tells whether a process of this kernel's waits in a read of that pipe.
 func (k *Kernel) waits(inode uint64) bool {
-	for _, p := range procfs.Family(os.Getpid(), "") {
+	for _, p := range procfs.Descendants(os.Getpid()) {
 		if p.State != 'S' {
 			continue
 		}
