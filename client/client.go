@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 
 // Options are a Client's settings. A zero field stands for its default.
 type Options struct {
-	// Token is the bearer token, for an agent that is reached over TCP.
+	// Token is the bearer token, for an agent that is reached over TCP: without the
+	// line's end that its file has.
 	Token string
 	// DialTimeout bounds the making of a connection; 10 s.
 	DialTimeout time.Duration
@@ -65,6 +67,9 @@ func New(address string, o Options) (*Client, error) {
 	t, err := parseAddress(address)
 	if err != nil {
 		return nil, err
+	}
+	if strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, errors.New("the token has a space, a line's end or what is not ASCII: trim what was read from a file")
 	}
 	if o.Dial != nil {
 		t.dial = o.Dial

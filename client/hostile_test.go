@@ -33,6 +33,11 @@ func TestBadAddresses(t *testing.T) {
 	if _, err := client.New("http://user:secret@host:1", client.Options{}); err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("%v", err)
 	}
+	for _, token := range []string{"secret\n", " secret", "sec\rret", "sécret"} { // net/http would tell of a header
+		if _, err := client.New("http://127.0.0.1:7520", client.Options{Token: token}); err == nil || !strings.Contains(err.Error(), "trim") || strings.Contains(err.Error(), "ret") {
+			t.Errorf("%q: %v", token, err)
+		}
+	}
 	for _, a := range []string{"vsock://3", "vsock://3:52", "firecracker:///v.sock", "https://agent.example:7520"} {
 		if _, err := client.New(a, client.Options{}); err != nil {
 			t.Errorf("%q: %v", a, err)

@@ -132,6 +132,28 @@ func (m *stringMap) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// stdin is an api.Stdin that tells which of its answers is wrong.
+type stdin struct{ sent *api.Stdin }
+
+func (s *stdin) UnmarshalJSON(b []byte) error {
+	s.sent = new(api.Stdin)
+	err := s.sent.UnmarshalJSON(b)
+	switch {
+	case err == nil:
+		return nil
+	case b[0] == '"':
+		return fieldError(fmt.Sprintf(` must be "live" or an array of strings, not %.40q`, unquote(b)))
+	case b[0] != '[':
+		return err
+	}
+	for i, value := range (&scanner{b: b}).elements() {
+		if value[0] != '"' {
+			return fieldError(fmt.Sprintf("[%d] must be a string, not %s", i, describe(value)))
+		}
+	}
+	return err
+}
+
 // describe says what kind of JSON value b is.
 func describe(b []byte) string {
 	if len(b) == 0 {
@@ -217,6 +239,23 @@ func (s *scanner) members() func(yield func(string, []byte) bool) {
 			s.space()
 			value := s.value()
 			if !yield(unquote(name), value) {
+				return
+			}
+			s.space()
+			if s.b[s.i] == ',' {
+				s.i++
+			}
+		}
+	}
+}
+
+// elements yields the places and values of the array at s.
+func (s *scanner) elements() func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		s.i++ // [
+		for n := 0; ; n++ {
+			s.space()
+			if s.b[s.i] == ']' || !yield(n, s.value()) {
 				return
 			}
 			s.space()

@@ -74,6 +74,7 @@ func (c *call) replyExecution(e *execution.Execution) error {
 func decodeRun(body []byte, h http.Header) (api.RunRequest, error) {
 	var req api.RunRequest
 	var env stringMap
+	var answers stdin
 	err := decode(body, []field{
 		{name: "code", want: "a string", into: &req.Code, must: true},
 		{name: "language", want: "a string", into: &req.Language},
@@ -86,19 +87,23 @@ func decodeRun(body []byte, h http.Header) (api.RunRequest, error) {
 		{name: "ifGeneration", want: "an integer", into: &req.IfGeneration},
 		{name: "env", want: "an object of strings", into: &env},
 		{name: "cwd", want: "a string", into: &req.Cwd},
-		{name: "stdin", want: `"live" or an array of strings`, into: &req.Stdin},
+		{name: "stdin", want: `"live" or an array of strings`, into: &answers},
 	})
 	if err != nil {
 		return req, err
 	}
-	req.Env = env
+	req.Env, req.Stdin = env, answers.sent
 	for _, v := range []struct {
 		name string
 		ms   *int64
-	}{{"timeoutMs", req.TimeoutMs}, {"waitMs", req.WaitMs}} {
+		hint string
+	}{
+		{"timeoutMs", req.TimeoutMs, "with timeoutMs 0 there is no deadline"},
+		{"waitMs", req.WaitMs, "without waitMs the answer comes at the cell's end"},
+	} {
 		if v.ms != nil && (*v.ms < 0 || *v.ms > maxMs) {
 			return req, api.Errorf(api.CodeInvalidRequest, "%s must be from 0 to %d, not %d", v.name, maxMs, *v.ms).
-				WithHint("send milliseconds; with timeoutMs 0 there is no deadline")
+				WithHint("send milliseconds; %s", v.hint)
 		}
 	}
 	for _, key := range h.Values(keyHeader) {

@@ -75,7 +75,7 @@ func tokenFor(listeners []*server.Listener, file, runtimeDir string, log *slog.L
 func readToken(file string, log *slog.Logger) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", usageError(fmt.Sprintf("token file: %v", err))
+		return "", usageError(fmt.Sprintf("token file: %v; name a file that holds the token", err))
 	}
 	defer f.Close()
 	if fi, err := f.Stat(); err == nil && fi.Mode().Perm()&0o044 != 0 {
