@@ -41,6 +41,9 @@ func languagesFigure(e *env) (rows []row, err error) {
 	if err := gocache.Setup(); err != nil {
 		return nil, err
 	}
+	if os.Getenv(nodesVariable) == "" {
+		return nil, errors.New(nodesVariable + " names no Node: make bench sets it")
+	}
 	a, err := e.startAgent()
 	if err != nil {
 		return nil, err
@@ -87,12 +90,12 @@ func languagesFigure(e *env) (rows []row, err error) {
 	return rows, nil
 }
 
-// oldestNodeRow measures JavaScript on the oldest Node that the tests know.
+// nodesVariable names the Nodes that the tests run on, the oldest first.
+const nodesVariable = "CELLARD_TEST_NODES"
+
+// oldestNodeRow measures JavaScript on the oldest of them.
 func oldestNodeRow(e *env) (row, error) {
-	oldest, _, _ := strings.Cut(os.Getenv("CELLARD_TEST_NODES"), ":")
-	if oldest == "" {
-		return row{}, errors.New("CELLARD_TEST_NODES names no Node: make bench sets it")
-	}
+	oldest, _, _ := strings.Cut(os.Getenv(nodesVariable), ":")
 	return rowWith(e, javascriptTrivial, "oldest Node", "CELLARD_NODE="+oldest)
 }
 
