@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -130,13 +132,26 @@ func doctor(args []string) int {
 // plain is a text in one line, however long.
 func plain(s string) string { return strings.Join(strings.Fields(s), " ") }
 
+// vsockWay tells whether a host can call by vsock, of what was found and of how the device
+// could be opened: a user who can't has no answer, not a no.
+func vsockWay(guest bool, opened error) (state, detail, hint string) {
+	switch {
+	case guest:
+		return "ready", "a host can call by vsock", ""
+	case errors.Is(opened, fs.ErrPermission):
+		return "missing", "this user can't open /dev/vsock", "start the agent as root, let the user open it, or serve on a Unix socket or TCP"
+	}
+	return "missing", "this machine is no guest with vsock", "give the VM a vsock device, or serve on a Unix socket or TCP"
+}
+
 // hostWays tells how a host could call here, and whether an agent serves already.
 func hostWays(ctx context.Context, finding func(state, what, detail, hint string)) {
-	if server.VsockGuest() {
-		finding("ready", "vsock", "a host can call by vsock", "")
-	} else {
-		finding("missing", "vsock", "this machine is no guest with vsock", "give the VM a vsock device, or serve on a Unix socket or TCP")
+	device, err := os.Open("/dev/vsock")
+	if err == nil {
+		device.Close()
 	}
+	state, detail, hint := vsockWay(server.VsockGuest(), err)
+	finding(state, "vsock", detail, hint)
 	for _, a := range defaultAddresses(false) {
 		if _, err := os.Stat(strings.TrimPrefix(a, "unix://")); err != nil {
 			finding("idle", "agent", "none serves on "+a, "cellard serve starts one")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,6 +123,22 @@ func TestDocumentedLimits(t *testing.T) {
 			if defaults[string(m[2])] != "" {
 				t.Errorf("%s: %s", page, m[0])
 			}
+		}
+	}
+}
+
+// Who may not open the device is not told that the machine has none.
+func TestVsockWay(t *testing.T) {
+	denied := &fs.PathError{Op: "open", Path: "/dev/vsock", Err: fs.ErrPermission}
+	absent := &fs.PathError{Op: "open", Path: "/dev/vsock", Err: fs.ErrNotExist}
+	for _, c := range []struct {
+		guest       bool
+		opened      error
+		state, tell string
+	}{{true, nil, "ready", "can call"}, {false, denied, "missing", "this user"}, {false, absent, "missing", "no guest"}, {false, nil, "missing", "no guest"}} {
+		state, detail, hint := vsockWay(c.guest, c.opened)
+		if state != c.state || !strings.Contains(detail, c.tell) || (hint == "") != c.guest {
+			t.Errorf("%t, %v: %s: %s (%s)", c.guest, c.opened, state, detail, hint)
 		}
 	}
 }
