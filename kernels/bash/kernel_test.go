@@ -373,3 +373,23 @@ func TestQuestions(t *testing.T) {
 	s.k.Complete(context.Background(), "ec", 2)
 	s.ok("echo $?", "3\n") // a question changes nothing
 }
+
+// An interrupt at any moment of a short cell costs no state: not before the shell has begun
+// with it, nor as it ends, nor while the copy that the last cell has asked for is being made.
+func TestInterruptOfShortCells(t *testing.T) {
+	s := start(t)
+	s.ok("x=41", "")
+	for i := range 150 {
+		code := []string{":", "echo a; echo b", "(:); echo $(:)"}[i%3]
+		d := s.runFor(time.Duration(i/3)*100*time.Microsecond+1, code)
+		if e := (*kernel.Error)(nil); d.err != nil && !errors.Is(d.err, kernel.ErrInterrupted) && (!errors.As(d.err, &e) || e.Name != "Interrupted") || d.Stream("stderr") != "" {
+			t.Errorf("%d: %q: %v", i, code, d)
+		}
+		s.ok("echo $x", "41\n")
+	}
+	s.ok("set -o posix", "")
+	for range 20 {
+		s.runFor(1, ":")
+		s.ok("echo $x", "41\n")
+	}
+}

@@ -17,9 +17,11 @@ import (
 // loopText runs cells. Its condition comes first after each cell, whatever that did
 // (continue), and neither set -e nor a trap of ERR looks at conditions. It tells the
 // status of the last cell, its flags and its traps, waits, and sources what sets
-// up the next cell; where that fails the cell isn't run.
+// up the next cell; where that fails the cell isn't run. Between cells there is nothing to
+// stop: the signal for that does nothing (in POSIX mode it ends a read).
 const loopText = `while \builtin :; do while {
   __cellard_s=${__cellard_x-$?} __cellard_f=${__cellard_xf-$-}
+  \builtin trap '\builtin :' USR2
   \builtin set +euxv
   \builtin unset -v __cellard_x __cellard_xf
   \builtin eval "$__cellard_undo"
@@ -29,17 +31,19 @@ const loopText = `while \builtin :; do while {
   \builtin printf '\1.\n'
   \builtin trap - DEBUG ERR RETURN
 } >@status 2>/dev/null
-  while IFS= \builtin read -r __cellard_do <@command || { \builtin trap - EXIT; \builtin exit; }
+  while until IFS= \builtin read -r __cellard_do <@command
+      do [[ $? -gt 128 ]] || { \builtin trap - EXIT; \builtin exit; }; done
     [[ $__cellard_do == k ]]
   do ( \builtin set -m; ( \builtin eval "$__cellard_copy" ) & ); done
   \builtin source @setup
 do __cellard_return; \builtin source @code; done; done`
 
 // stopTrap is the trap of the signal that stops a cell, and exitTrap that of EXIT. set -x
-// shows neither: the first keeps the flags for the second.
+// shows neither: the first keeps the flags for the second. A shell that exits already goes on
+// with that, whatever signals come: an exit in a trap of EXIT would end that.
 const (
-	stopTrap = `{ __cellard_i=$-; \builtin set +xv; } 2>/dev/null; \builtin exit 130`
-	exitTrap = `{ __cellard_s=$? __cellard_f=${__cellard_i:-$-} __cellard_i=; \builtin set +euxv; } 2>/dev/null; \builtin eval "$__cellard_exit"`
+	stopTrap = `{ __cellard_i=${__cellard_i:-$-}; \builtin set +xv; } 2>/dev/null; [[ $__cellard_q ]] || \builtin exit 130`
+	exitTrap = `{ __cellard_s=$? __cellard_q=1 __cellard_f=${__cellard_i:-$-} __cellard_i=; \builtin set +euxv; } 2>/dev/null; \builtin eval "$__cellard_exit"`
 )
 
 // exitText is the rest of the EXIT trap: a copy of the shell goes on. That it comes is told
@@ -67,9 +71,9 @@ IFS= \builtin read -r __cellard_do <@copy || \builtin exit
 // aliases, which a cell can have of while and case; the first cell has them back.
 const beginText = `\builtin shopt -q expand_aliases && __cellard_a=1; \builtin shopt -u expand_aliases; \builtin set +m
 case $__cellard_f in *m*) \builtin set -m;; esac
-__cellard_pid=$BASHPID __cellard_atexit= __cellard_x=$__cellard_s __cellard_xf=$__cellard_f
+__cellard_pid=$BASHPID __cellard_atexit= __cellard_q= __cellard_i= __cellard_x=$__cellard_s __cellard_xf=$__cellard_f
 \builtin trap '` + exitTrap + `' EXIT
-\builtin trap '` + stopTrap + `' USR2
+\builtin trap '\builtin :' USR2
 [[ ${FUNCNAME-source} != source ]] && \builtin set -- "${__cellard_args[@]}"
 { \builtin set -x; \builtin :; \builtin set +x; } 2>@status
 \builtin printf '\1T %s\n' "$BASHPID" >@status
@@ -143,7 +147,7 @@ func (p paths) in(text string) string {
 func (p paths) script() string {
 	var b strings.Builder
 	b.WriteString("\\builtin shopt -s expand_aliases; PS4=$'\\x1e '\n")
-	b.WriteString("__cellard_n=0 __cellard_s=0 __cellard_f= __cellard_undo= __cellard_bad= __cellard_in= __cellard_i= __cellard_a= __cellard_atexit= __cellard_args=() __cellard_r=()\n")
+	b.WriteString("__cellard_n=0 __cellard_s=0 __cellard_f= __cellard_undo= __cellard_bad= __cellard_in= __cellard_i= __cellard_q= __cellard_a= __cellard_atexit= __cellard_args=() __cellard_r=()\n")
 	for _, v := range []struct{ name, text string }{{"loop", loopText}, {"exit", exitText}, {"copy", copyText}, {"begin", beginText}} {
 		fmt.Fprintf(&b, "\\builtin readonly __cellard_%s=%s\n", v.name, quote(p.in(v.text)))
 	}

@@ -21,13 +21,14 @@ const (
 )
 
 // stop stops a cell: the shell by the reserved signal, whose trap exits, and what was born
-// in the cell by SIGINT, SIGTERM and SIGKILL. A shell that goes on gets SIGINT, then
+// in the cell by SIGINT, SIGTERM and SIGKILL. The signal is sent until it has effect, for it
+// has none on a shell that is about to begin with the cell. A shell that goes on gets SIGINT, then
 // SIGKILL: the copy takes over.
 func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 	s := k.shell
 	begin := time.Now()
 	sent := map[int]unix.Signal{}
-	asked, interrupted := false, false
+	interrupted := false
 	s.mu.Lock()
 	first := s.took
 	s.mu.Unlock()
@@ -39,7 +40,7 @@ func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 		s.takeNow()
 		s.mu.Lock()
 		main, handing := s.main, s.handing != 0
-		took := s.took
+		took, copying := s.took, s.copying
 		_, gone := s.dead[main]
 		dying := len(s.dying)
 		if since >= stopShell {
@@ -53,17 +54,16 @@ func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 			case since >= stopShell && dying == 0:
 				k.killShell(main)
 			case took != first: // its copy has nothing to do but to tell of the end
-			case !asked:
-				asked = true
+			default:
 				_ = unix.Kill(main, unix.SIGUSR2)
+				if since >= stopKill+stopTerm && !interrupted {
+					interrupted = true
+					_ = unix.Kill(main, unix.SIGINT)
+				}
 				_ = unix.Kill(main, unix.SIGCONT)
-			case since >= stopKill+stopTerm && !interrupted:
-				interrupted = true
-				_ = unix.Kill(main, unix.SIGUSR2)
-				_ = unix.Kill(main, unix.SIGINT)
 			}
 		}
-		if since >= 3*time.Millisecond {
+		if since >= 3*time.Millisecond && !copying || since >= stopTerm {
 			sig := unix.SIGINT
 			if since >= stopKill {
 				sig = unix.SIGKILL
@@ -146,8 +146,12 @@ func stopped(pid int) bool {
 	return false
 }
 
-// endChildren ends what is left of an interrupted cell.
+// endChildren ends what is left of an interrupted cell. A copy that the cell before asked for
+// may be born only now, and is none of it once it has told of itself.
 func (k *Kernel) endChildren(born procfs.Moment) {
+	bound, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = k.await(bound, func() bool { return !k.shell.copying })
 	k.reaper.End(born, func(pid int) bool {
 		k.shell.takeNow()
 		k.shell.mu.Lock()
