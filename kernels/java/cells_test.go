@@ -260,11 +260,10 @@ func TestExit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *session) {
 		s.ok(t, "int kept = 7;")
 		for code, want := range map[string]string{
-			"System.exit(3);":               "3",
-			"System.exit(0);":               "0",
-			"Runtime.getRuntime().halt(5);": "5",
-			"Runtime.getRuntime().exit(6);": "6",
-			"java.util.function.IntConsumer e = System::exit; e.accept(8);":                              "8",
+			"System.exit(3);":                                               "3",
+			"Runtime.getRuntime().halt(5);":                                 "5",
+			"Runtime.getRuntime().exit(6);":                                 "6",
+			"java.util.function.IntConsumer e = System::exit; e.accept(8);": "8",
 			"try { System.exit(7); } catch (Throwable t) { System.out.println(\"caught\"); }":            "7",
 			"new Thread(() -> System.exit(4)).start(); Thread.sleep(100000);":                            "4",
 			"Runnable r = () -> System.exit(9); r.run(); System.out.println(\"caught\");":                "9",
@@ -273,6 +272,12 @@ func TestExit(t *testing.T) {
 			r := s.fails(t, code, "ExitStatus", want)
 			if o := r.Stream("stdout"); o != "" {
 				t.Errorf("%s: went on: %q", code, o)
+			}
+		}
+		for _, code := range []string{"System.exit(0); System.out.println(1);", "new Thread(() -> System.exit(0)).start(); Thread.sleep(100000);", "System.exit(0);\nint never = 1;\n1"} {
+			r := s.ok(t, code)
+			if o := r.Stream("stdout"); o != "" || len(r.Messages()) != 0 {
+				t.Errorf("%s: went on: %q %v", code, o, r.Messages())
 			}
 		}
 		s.is(t, "kept", "7")

@@ -140,6 +140,9 @@ System.out.print("3");`)
 		if a, b := one.Shown("display_data"), two.Shown("update_display_data"); len(a) != 1 || len(b) != 2 || b[0]["text/plain"] != `"two"` || b[1]["text/csv"] == nil {
 			t.Errorf("%v %v", a, b)
 		}
+		if trace := s.fails(t, `display(Path.of("none"));`, "java.nio.file.NoSuchFileException", "none").trace(); strings.Contains(trace, "cellard") || !strings.Contains(trace, "(In[") {
+			t.Errorf("not the cell's own frames: %s", trace)
+		}
 		clear := s.ok(t, "clearOutput(true); clearOutput();").Messages()
 		if len(clear) != 2 || clear[0].Type != "clear_output" || clear[0].Content["wait"] != true || clear[1].Content["wait"] != false {
 			t.Errorf("%v", clear)

@@ -74,6 +74,7 @@ LANGUAGES = {
         code_stderr='System.err.println("oops");',
         code_generate_error='throw new IllegalStateException("no");',
         code_execute_result=[{"code": "6 * 7", "result": "42"}],
+        code_clear_output="clearOutput();",
         completion_samples=[{"text": "Math.ma", "matches": {"max("}}],
         complete_code_samples=["int x = 1;", "int f() { return 1; }"],
         incomplete_code_samples=["int f() {", "class A {"],
@@ -81,8 +82,7 @@ LANGUAGES = {
         code_display_data=[{"code": 'display(Map.of("text/html", "<b>x</b>"));', "mime": "text/html"}],
         code_inspect_sample="Math.max",
         notebook=[("int x = 41;", ""), ('System.out.println(x + 1); System.err.println("err");', "42\n")],
-        # JShell has no pager, and a cell of Java's nothing to clear an output with.
-        without={"test_history", "test_pager", "test_clear_output"},
+        without={"test_history", "test_pager"},  # JShell has neither
     ),
     "go": dict(
         file_extension=".go",

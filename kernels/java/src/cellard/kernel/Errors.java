@@ -292,6 +292,6 @@ final class Errors {
     }
 
     private static boolean ours(StackTraceElement frame) {
-        return frame.getClassName().startsWith("cellard.kernel.");
+        return frame.getClassName().startsWith("cellard.");
     }
 }

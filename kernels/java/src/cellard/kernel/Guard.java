@@ -1,6 +1,8 @@
 package cellard.kernel;
 
 import java.io.File;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
 import java.io.IOException;
 import java.util.List;
 
@@ -34,6 +36,21 @@ public final class Guard {
             throw new NullPointerException();
         }
         exit(status);
+    }
+
+    /**
+     * Stands before each constructor of a writer to a descriptor. What it closes is its own:
+     * closing the process's would leave the children of all later cells without an output.
+     */
+    public static FileDescriptor descriptor(FileDescriptor named) {
+        if (named != FileDescriptor.out && named != FileDescriptor.err) {
+            return named;
+        }
+        try {
+            return new FileOutputStream(named == FileDescriptor.out ? "/proc/self/fd/1" : "/proc/self/fd/2").getFD();
+        } catch (IOException e) {
+            return named;
+        }
     }
 
     /** Stands before each call that starts a process, see Calls.settle. */

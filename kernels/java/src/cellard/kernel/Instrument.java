@@ -15,7 +15,7 @@ import org.objectweb.asm.Opcodes;
  * Rewrites the classes of cells so that they can be stopped: a check at each method's
  * entry, before each jump back and at the start of each handler that names what it
  * catches; and Guard.exit for what would end the virtual machine. Before a process is
- * started, Guard.starts is called.
+ * started, Guard.starts is called, and a writer to a descriptor gets Guard.descriptor's.
  *
  * <p>Handlers without a type (finally, and the monitorexit of a synchronized block)
  * get none: a throw there would keep a monitor from being left. A check is one call
@@ -151,6 +151,8 @@ final class Instrument {
             }
             if (isStart(owner, name)) {
                 super.visitMethodInsn(Opcodes.INVOKESTATIC, GUARD, "starts", "()V", false);
+            } else if (isWriter(owner, name, descriptor)) {
+                super.visitMethodInsn(Opcodes.INVOKESTATIC, GUARD, "descriptor", "(Ljava/io/FileDescriptor;)Ljava/io/FileDescriptor;", false);
             }
             super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
         }
@@ -184,6 +186,12 @@ final class Instrument {
         private static boolean isStart(String owner, String name) {
             return owner.equals("java/lang/ProcessBuilder") && (name.equals("start") || name.equals("startPipeline"))
                     || owner.equals("java/lang/Runtime") && name.equals("exec");
+        }
+
+        /** A constructor whose last argument is a descriptor to write to. */
+        private static boolean isWriter(String owner, String name, String descriptor) {
+            return name.equals("<init>") && descriptor.equals("(Ljava/io/FileDescriptor;)V")
+                    && (owner.equals("java/io/FileOutputStream") || owner.equals("java/io/FileWriter"));
         }
 
         private static String startDescriptor(Handle h) {

@@ -98,7 +98,7 @@ final class Session {
             thread = new CellThread(loader);
         }
         if (cell.exit != null) {
-            failure = Errors.exit(cell.exit);
+            failure = cell.exit == 0 ? null : Errors.exit(cell.exit);
         }
         if (failure == null && !cell.dead && shown != null) {
             try {
