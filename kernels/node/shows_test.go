@@ -128,6 +128,18 @@ func TestTables(t *testing.T) {
 			}
 			t.Logf("%.40s: %v", c.code, time.Since(begin).Round(time.Millisecond))
 		}
+		for code, want := range map[string]string{
+			"[{ a: 1, '<b>': '<&>' }, { a: null, '<b>': { c: [1] } }]": `<table><thead><tr><th>a</th><th>&lt;b&gt;</th></tr></thead><tbody><tr><td>1</td><td>&lt;&amp;&gt;</td></tr><tr><td></td><td>{"c":[1]}</td></tr></tbody></table>`,
+			"new Map([['<i>', { x: 1 }]])":                             "<table><thead><tr><th></th><th>x</th></tr></thead><tbody><tr><th>&lt;i&gt;</th><td>1</td></tr></tbody></table>",
+			"[1]":                                                      "",
+		} {
+			if got, _ := s.run(code).ok().Shown("execute_result")[0]["text/html"].(string); got != want {
+				t.Errorf("%s: %s", code, got)
+			}
+		}
+		if html := s.run("Array.from({ length: 300 }, (_, i) => ({ i }))").ok().Shown("execute_result")[0]["text/html"].(string); strings.Count(html, "<tr>") != 6 || !strings.HasSuffix(html, "</table><p>300 rows</p>") {
+			t.Errorf("a long table as HTML: %s", html)
+		}
 		s.run("Array.prototype.map = Array.prototype.push = Array.prototype[Symbol.iterator] = null; Map.prototype.entries = null; [{ a: 1 }]").ok()
 		r := s.run("[{ a: 1 }]").ok()
 		if r.Shown("execute_result")[0][mime.TableType] == nil {

@@ -11,10 +11,11 @@ const TABLE = 'application/vnd.runtime.table+json';
 const ROWS = Number(process.env.CELLARD_TABLE_ROWS) || 1000;
 const COLUMNS = Number(process.env.CELLARD_TABLE_COLUMNS) || 100;
 // What one text, and all of a table, may hold in UTF-16 units; how many elements of a
-// list, how deep; how long making it may take, in milliseconds.
+// list, how deep; how many rows as HTML; how long making it may take, in milliseconds.
 const TEXT = 32 * 1024;
 const TOTAL = 8 * 1024 * 1024;
 const ITEMS = 100;
+const HTML_ROWS = 60;
 const DEPTH = 4;
 const WAIT = 1000;
 
@@ -242,4 +243,17 @@ function shown(value) {
   return heavy(value) ? '…' : inspect(value, { colors: false, depth: 0, customInspect: false, maxStringLength: 1000 });
 }
 
-module.exports = { table, TABLE };
+// html is a table as HTML, its first rows.
+function html({ columns, rows, index, rowCount }) {
+  const shown = rows.slice(0, HTML_ROWS);
+  const body = shown.map((row, i) => `<tr>${index ? cellOf('th', index[i]) : ''}${row.map((value) => cellOf('td', value)).join('')}</tr>`);
+  const more = rowCount > shown.length ? `<p>${rowCount} rows</p>` : '';
+  return `<table><thead><tr>${index ? '<th></th>' : ''}${columns.map((name) => cellOf('th', name)).join('')}</tr></thead><tbody>${body.join('')}</tbody></table>${more}`;
+}
+
+function cellOf(tag, value) {
+  const text = value === null ? '' : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return `<${tag}>${text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;')}</${tag}>`;
+}
+
+module.exports = { table, html, TABLE };

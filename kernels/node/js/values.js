@@ -9,7 +9,7 @@ const { fileURLToPath } = require('node:url');
 const path = require('node:path');
 const channel = require('./channel.js');
 const realm = require('./realm.js');
-const { table, TABLE } = require('./tables.js');
+const { table, html, TABLE } = require('./tables.js');
 const { heavy, TOO_LARGE } = require('./heavy.js');
 const { redefine } = require('./async.js');
 const { state } = realm;
@@ -43,7 +43,10 @@ function describe(value) {
   const image = picture(value);
   if (image) bundle[image.type] = encode(image.bytes);
   const rows = table(value);
-  if (rows) bundle[TABLE] = rows;
+  if (rows) {
+    bundle[TABLE] = rows;
+    bundle['text/html'] = html(rows);
+  }
   const shown = custom(value);
   if (shown) Object.assign(bundle, shown);
   return bundle;
