@@ -115,7 +115,10 @@ interrupted <- function(calls) {
 # failure_of is what an error is in a message.
 failure_of <- function(e, calls) {
   text <- message_of(e)
-  call <- of_class(conditionCall(e))
+  call <- attr(calls, "where")
+  if (is.null(call)) {
+    call <- of_class(conditionCall(e))
+  }
   where <- if (is.null(call) || ours(call)) "" else paste0(" in ", call_text(call))
   list(
     ename = valid(class(e)[[1L]]),
@@ -179,7 +182,8 @@ calls_at <- function(e) {
   calls <- sys.calls()
   calls <- calls[seq_len(length(calls) - 1L)] # not this one
   if (!isTRUE(attr(e, "cellard")) && !inherits(e, "interrupt")) {
-    return(calls)
+    inner <- inner_calls(calls)
+    return(structure(calls, inner = inner, where = outer_call(of_class(conditionCall(e)), calls, inner)))
   }
   first <- session$depth + 4L
   for (i in seq_along(calls)) {
@@ -190,6 +194,52 @@ calls_at <- function(e) {
     }
   }
   calls
+}
+
+# inner_calls tells which of the calls are no cell's to know of: what functions of
+# the kernel's have called. What R's own function calls is told where the kernel's stands
+# before one of that name, and what is a cell's own is told wherever it was called from.
+inner_calls <- function(calls) {
+  first <- session$depth + 4L
+  parents <- sys.parents()
+  kernel <- inner <- original <- logical(length(calls))
+  for (i in seq_along(calls)) {
+    parent <- parents[[i]]
+    if (i < first) {
+      next
+    }
+    called <- environment(sys.function(i))
+    kernel[[i]] <- of_kernel(called)
+    if (parent < first) {
+      next
+    }
+    original[[i]] <- kernel[[parent]] && is_original(calls[[i]])
+    inner[[i]] <- (kernel[[parent]] || inner[[parent]] && !original[[parent]]) && !identical(topenv(called), globalenv())
+  }
+  inner
+}
+
+# is_original tells how the kernel's functions call R's own of the same name.
+is_original <- function(call) {
+  head <- call[[1L]]
+  identical(head, quote(call)) || is.call(head) && identical(head[[1L]], quote(`$`)) && identical(head[[2L]], quote(input))
+}
+
+# outer_call is the call to tell for one of inner's: NULL where it is none of them.
+outer_call <- function(call, calls, inner) {
+  if (!is.call(call) || !is_original(call)) {
+    return(NULL)
+  }
+  outer <- NULL
+  found <- NULL
+  for (i in seq_along(calls)) {
+    if (!inner[[i]]) {
+      outer <- calls[[i]]
+    } else if (identical(calls[[i]], call, ignore.srcref = TRUE)) {
+      found <- outer
+    }
+  }
+  found
 }
 
 # of_kernel tells the environment of a function of the kernel's own.
@@ -213,7 +263,11 @@ trim_calls <- function(calls) {
   while (last >= first && handling(calls[[last]])) {
     last <- last - 1L
   }
-  if (last < first) NULL else calls[seq.int(first, last)]
+  if (last >= first) {
+    shown <- seq.int(first, last)
+    inner <- attr(calls, "inner")[shown] # NULL of those that refuse
+    structure(calls[if (is.null(inner)) shown else shown[!inner]], where = attr(calls, "where"))
+  }
 }
 
 handling <- function(call) {
@@ -224,6 +278,12 @@ handling <- function(call) {
 # keep_warning takes note of a warning as the option warn says, and tells whether that
 # was all.
 keep_warning <- function(w, warned) {
+  call <- of_class(conditionCall(w))
+  if (is.call(call) && is_original(call)) {
+    calls <- sys.calls()
+    outer <- outer_call(call, calls, inner_calls(calls))
+    if (!is.null(outer)) w$call <- outer
+  }
   level <- getOption("warn")
   level <- if (is.numeric(level) && length(level) == 1L && !is.na(level)) level else 0
   if (level >= 2) {
