@@ -140,7 +140,7 @@ func (l *Language) Execute(ctx context.Context, c *kernel.Cell) error {
 	if c.Cwd != "" {
 		v, err := l.m.thread.enter(c.Cwd)
 		if err != nil {
-			return &kernel.Error{Name: "InvalidDirectory", Value: fmt.Sprintf("cwd %s: %v", c.Cwd, err)}
+			return &kernel.Error{Name: "InvalidDirectory", Value: fmt.Sprintf("the directory of the cell can't be entered: %s: %v", c.Cwd, err)}
 		}
 		defer v.leave()
 		cwd = v.path

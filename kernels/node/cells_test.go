@@ -252,7 +252,7 @@ func TestSurroundings(t *testing.T) {
 		s.run("[process.env.A, process.cwd()]").text("[ undefined, '" + before + "' ]")
 		s.run("process.env.A = 'own'; process.chdir('"+other+"')", in(map[string]string{"A": "x", "B": "y"}, dir)).ok()
 		s.run("[process.env.A, process.env.B, process.cwd() === '" + other + "']").text("[ 'own', undefined, true ]")
-		s.run("1", in(nil, "/no/such/directory")).failed("ENOENT", "/no/such/directory")
+		s.run("1", in(nil, "/no/such/directory")).failed("InvalidDirectory", "/no/such/directory")
 		s.run("1", in(map[string]string{"A=B": ""}, "")).failed("Error", "A=B")
 		s.run("new Date(0).getHours() + ' ' + new Date(0).getTimezoneOffset()", in(map[string]string{"TZ": "Asia/Tokyo"}, "")).text("'9 -540'")
 		s.within(soon, "while (true) {}", in(map[string]string{"A": "x"}, dir)).stopped()

@@ -8,6 +8,10 @@ changed them itself.
 import os
 
 
+class InvalidDirectory(OSError):
+    """The name that it has in every language."""
+
+
 class Surroundings:
     """The environment and directory of one cell: enter, run, leave."""
 
@@ -48,10 +52,13 @@ class Surroundings:
         try:
             os.chdir(cwd)
             self._went = os.stat(".")
-        except BaseException:
+        except BaseException as error:
             os.close(self._home)
             self._home = None
-            raise
+            if not isinstance(error, OSError):
+                raise
+            text = f"the directory of the cell can't be entered: {cwd}: {error.strerror}"
+            raise InvalidDirectory(text) from None
 
     def _leave_directory(self):
         try:

@@ -16,7 +16,7 @@ enter_surroundings <- function(given) {
   if (length(given$cwd) == 1L && nzchar(given$cwd)) {
     old <- getwd() # NULL where the directory is gone
     tryCatch(setwd(given$cwd), error = function(e) {
-      refuse(paste0("the cell's directory can't be entered: ", given$cwd))
+      refuse(paste0("the directory of the cell can't be entered: ", given$cwd), "InvalidDirectory") # as in every language
     })
     before$old_directory <- old
     before$directory <- getwd()

@@ -182,7 +182,8 @@ func (w *worker) run(r request, stop <-chan struct{}) {
 	}
 	undo, err := surround(r.Env, r.Cwd)
 	if err != nil {
-		d.Failure = &host.Failure{Name: "CwdError", Value: err.Error()}
+		// As in every language.
+		d.Failure = &host.Failure{Name: "InvalidDirectory", Value: fmt.Sprintf("the directory of the cell can't be entered: %s: %v", r.Cwd, errors.Unwrap(err))}
 		undo()
 		w.send(d)
 		return

@@ -69,7 +69,7 @@ class Cells {
     try {
       cell.surroundings.enter();
     } catch (error) {
-      return this.end(cell, { name: error.code || error.name, value: error.message, traceback: [] });
+      return this.end(cell, { name: error.name, value: error.message, traceback: [] });
     }
     this.evaluate(cell, true);
   }

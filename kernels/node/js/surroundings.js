@@ -45,7 +45,9 @@ class Surroundings {
     } catch (error) {
       closeSync(this.home);
       this.home = undefined;
-      throw error;
+      // It has the name that it has in every language.
+      const reason = error.message.replace(/^\w+: |, chdir .*/gs, '');
+      throw Object.assign(new Error(`the directory of the cell can't be entered: ${this.cwd}: ${reason}`), { name: 'InvalidDirectory' });
     }
   }
 
