@@ -194,3 +194,19 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+// A descriptor below 3 that a cell closes stays open: without one Node would end with the next
+// child.
+func TestCloseOfStandardDescriptors(t *testing.T) {
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let x = 41; const fs = require('fs')").ok()
+		for _, code := range []string{"for (const fd of [0, 1, 2]) fs.closeSync(fd)", "for (const fd of [0, 1, 2]) await new Promise((done, fail) => fs.close(fd, (e) => e ? fail(e) : done()))",
+			"await new Promise(r => fs.createWriteStream(null, { fd: 1 }).end('', r))", "import { closeSync } from 'fs'; closeSync(1)",
+			"require('child_process').execSync('exec 1>&- 2>&-')"} {
+			s.run(code + "; undefined").ok()
+			s.run("require('child_process').spawnSync('sh', ['-c', 'echo c; echo d >&2'], { stdio: 'inherit' }); require('child_process').execSync('echo e').toString() + x").text("'e\\n41'").out("c\n", "d\n")
+		}
+		s.run("fs.closeSync(1e6)").failed("Error")
+	})
+}

@@ -86,6 +86,48 @@ await fetch('http://127.0.0.1:' + server2.address().port)`},
 	})
 }
 
+// What a cell has left for later, when it is stopped as it computes, never begins.
+func TestStopBeforeWhatWaits(t *testing.T) {
+	laters := []struct{ name, code string }{
+		{"timer", "setTimeout(on, 100)"},
+		{"interval", "setInterval(on, 50)"},
+		{"immediate", "setImmediate(on)"},
+		{"tick", "process.nextTick(on)"},
+		{"microtask", "queueMicrotask(on)"},
+		{"then", "Promise.resolve().then(on)"},
+		{"async function", "(async () => { await null; on() })()"},
+		{"timers/promises", "require('timers/promises').setTimeout(50).then(on)"},
+		{"file callback", "require('fs').stat('/', on)"},
+		{"file promise", "(async () => { await require('fs').promises.stat('/'); on() })()"},
+		{"end of a child", "require('child_process').spawn('true').on('exit', on).on('close', on)"},
+		{"end of a thread", "new (require('worker_threads').Worker)('1', { eval: true }).on('exit', on)"},
+		{"callback of a child", "require('child_process').exec('echo x', on)"},
+		{"listener", "const server = require('net').createServer(on).listen(0, '127.0.0.1', on)"},
+		{"message", "const { port1, port2 } = new MessageChannel(); port1.onmessage = on; port2.postMessage(1)"},
+		{"listener of a stream", "require('stream').Readable.from(['a', 'b']).on('data', on)"},
+	}
+	loops := []string{"for (;;);", "await 1; for (;;);"}
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let done = 0; globalThis.on = () => { done++; console.log('goes on') }").ok()
+		for _, later := range laters {
+			for _, loop := range loops {
+				early := loop != loops[0] // some begin before the loop
+				r := s.within(soon, "{ done = 0; "+later.code+" }\n"+loop).stopped()
+				if !early {
+					r.out("", "")
+				}
+				if s.run("const was = done; await new Promise(r => setTimeout(r, 60)); done - was").text("0").out("", ""); !early {
+					s.run("done").text("0")
+				}
+				if t.Failed() {
+					t.Fatalf("after a %s and %s", later.name, loop)
+				}
+			}
+		}
+	})
+}
+
 // An interrupt at any moment of a cell hits that cell and not the next one.
 func TestStopAtAnyMoment(t *testing.T) {
 	each(t, func(t *testing.T, program string) {

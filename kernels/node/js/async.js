@@ -1,13 +1,13 @@
 'use strict';
 // What runs later remembers its cell: timers, ticks, microtasks, promises' callbacks.
-// It runs as that cell's, and of a dead cell not at all.
+// It runs as that cell's, and of a cell that is over not at all.
 //
 // The body of a timer runs in a microtask: there it can be terminated, while a
 // termination in the timer's own call would end the process.
 
 const timers = require('node:timers');
 const realm = require('./realm.js');
-const { state } = realm;
+const { state, over } = realm;
 const { apply } = Reflect;
 
 function install(main) {
@@ -20,7 +20,7 @@ function install(main) {
   const runs = (callback, stop) => {
     const cell = state.current;
     return function (...args) {
-      if (cell.dead) return stop(this);
+      if (over(cell)) return stop(this);
       microtask(() => as(cell, callback, this, args));
     };
   };
@@ -51,13 +51,13 @@ function install(main) {
   redefine(main, 'queueMicrotask', dress(function queueMicrotask(callback) {
     checked(callback, microtask);
     const cell = state.current;
-    microtask(() => cell.dead || as(cell, callback, undefined, []));
+    microtask(() => over(cell) || as(cell, callback, undefined, []));
   }, microtask));
 
   process.nextTick = dress(function nextTick(callback, ...args) {
     checked(callback, tick);
     const cell = state.current;
-    apply(tick, process, [() => cell.dead || as(cell, callback, undefined, args)]);
+    apply(tick, process, [() => over(cell) || as(cell, callback, undefined, args)]);
   }, tick);
 
   // The inspector waits for a cell by these, so they stay.

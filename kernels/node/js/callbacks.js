@@ -1,12 +1,13 @@
 'use strict';
 // Callbacks that Node itself calls later: of files, names, compression, cryptography;
-// listeners of events; threads. They run as the cell's that asked, and of a dead cell
-// not at all, so that no chain of them goes on past its cell.
+// listeners of events; threads. They run as the cell's that asked, and of a cell that is
+// over not at all, so that no chain of them goes on past its cell.
 
 const module_ = require('node:module');
 const realm = require('./realm.js');
-const { state } = realm;
+const { state, over } = realm;
 const { apply, construct } = Reflect;
+const { isPrototypeOf } = Object.prototype;
 const { dress } = require('./async.js');
 
 const LATER = ['fs', 'dns', 'zlib', 'crypto'];
@@ -35,14 +36,18 @@ function wrapModule(exports) {
 function carried(callback) {
   const cell = state.current;
   return function (...args) {
-    if (cell.dead) return undefined;
+    if (over(cell)) return undefined;
     realm.enter(cell);
     return apply(callback, this, args);
   };
 }
 
-// Listeners run as the cell's that made the emitter.
+// Listeners run as the cell's that made the emitter. Those of a dead cell's are still called,
+// since Node's own are among them and have to hear what is closed; but what a child or a thread
+// tells is the cell's alone.
 function wrapEvents(EventEmitter) {
+  const alone = [require('node:child_process').ChildProcess.prototype, require('node:worker_threads').Worker.prototype];
+  const silent = (emitter) => alone.some((prototype) => apply(isPrototypeOf, prototype, [emitter]));
   const cellOf = Symbol('cell');
   const { init } = EventEmitter;
   const { emit } = EventEmitter.prototype;
@@ -56,6 +61,7 @@ function wrapEvents(EventEmitter) {
   EventEmitter.prototype.emit = dress(function (...args) {
     const cell = this[cellOf];
     const before = state.current;
+    if (cell !== undefined && over(cell) && (!cell.dead || silent(this))) return false;
     if (cell === undefined || cell === before) return apply(emit, this, args);
     state.current = cell;
     try {

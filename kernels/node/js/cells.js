@@ -25,6 +25,7 @@ class Cells {
     this.shared = shared;
     this.kinds = new Map();
     this.positions = new Positions();
+    state.shared = shared;
     state.idle = state.current = { id: 0, dead: false };
     this.ended = 0; // the newest cell that was answered
     this.ending = []; // what is called as a cell ends
@@ -146,6 +147,7 @@ class Cells {
   // turn is where what a cell has left is done: it stands behind the cell in the queue of
   // immediates, and so before any timer.
   turn(cell) {
+    if (this.cell === cell && !cell.dead && realm.over(cell)) return this.interrupt(cell.id); // what it ran has been terminated
     cell.turned = true;
     if (cell.finished) microtask(() => this.end(cell, cell.finished.error));
   }

@@ -28,6 +28,7 @@ function install(main, cells) {
     if (cell.dead) for (let i = 0; i < 16; i++) groupEnd();
   });
   parted(main);
+  keepOpen();
   catchAll(cells);
 }
 
@@ -93,6 +94,20 @@ function parted() {
   before(childProcess.ChildProcess.prototype, 'spawn', wait);
   const raw = (fd) => (fd === 1 || fd === 2) && wait();
   for (const name of ['writeSync', 'write', 'writev', 'writevSync', 'writeFileSync', 'appendFileSync']) before(fs, name, raw);
+  require('node:module').syncBuiltinESMExports();
+}
+
+// keepOpen: Node ends at the start of a child for which a descriptor below 3 is free.
+function keepOpen() {
+  const tick = process.nextTick;
+  for (const name of ['close', 'closeSync']) {
+    const f = fs[name];
+    fs[name] = dress(function (...args) {
+      if (args[0] !== 0 && args[0] !== 1 && args[0] !== 2) return apply(f, this, args);
+      if (typeof args[1] === 'function') apply(tick, process, [args[1], null]);
+      return undefined;
+    }, f);
+  }
   require('node:module').syncBuiltinESMExports();
 }
 

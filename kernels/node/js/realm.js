@@ -10,8 +10,17 @@ const PromiseThen = Promise.prototype.then;
 const never = new Promise(() => {});
 
 // state.current is the cell that runs now: an object with id and dead.
-const state = { __proto__: null, current: null, running: null, idle: null };
+const state = { __proto__: null, current: null, running: null, idle: null, shared: null };
 exports.state = state;
+
+// over reports whether nothing of a cell may begin any more: it has ended by force, or is to
+// (watch.js), and has perhaps been terminated already.
+const over = (cell) => {
+  if (cell.dead) return true;
+  const word = load(state.shared, 0);
+  return word >>> 2 === cell.id && (word & 3) !== 0;
+};
+exports.over = over;
 exports.never = never;
 
 exports.error = (kind, message, name) => {
@@ -20,7 +29,7 @@ exports.error = (kind, message, name) => {
   return error;
 };
 
-// gate waits for a value on behalf of a cell. Of a dead cell it never comes back.
+// gate waits for a value on behalf of a cell. Of one that is over it never comes back.
 exports.gate = async function gate(value) {
   const cell = state.current;
   let failed = false;
@@ -31,7 +40,7 @@ exports.gate = async function gate(value) {
     failed = true;
     result = error;
   }
-  if (cell.dead) await never;
+  if (over(cell)) await never;
   return { __proto__: null, cell, failed, result };
 };
 
@@ -99,7 +108,7 @@ exports.then = {
 function carry(cell, callback) {
   if (typeof callback !== 'function' || cell === state.idle) return callback;
   return (value) => {
-    if (cell.dead) return never;
+    if (over(cell)) return never;
     if (cell !== state.current) enter(cell);
     return callback(value);
   };
