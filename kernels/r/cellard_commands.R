@@ -8,7 +8,7 @@ base_calling <- base::withCallingHandlers
 base_try <- base::tryCatch
 
 setup_commands <- function() {
-  quit <- function(save = "default", status = 0, runLast = TRUE) leave(status)
+  quit <- function(save = "default", status = 0, runLast = TRUE) leave(save, status, runLast, sys.call())
   override("base", "quit", quit)
   override("base", "q", quit)
   override("base", "system", through(base_system))
@@ -18,13 +18,30 @@ setup_commands <- function() {
 }
 
 # leave ends the cell as it would end a script: well with status 0, else as an error.
-# The session goes on.
-leave <- function(status) {
-  status <- as.integer(status)[[1L]]
+# The session goes on. What R refuses or warns of is so here, in its words.
+leave <- function(save, status, runLast, call) {
+  if (!is.character(save)) {
+    stop(simpleError(gettext('one of "yes", "no", "ask" or "default" expected.', domain = "R"), call))
+  }
+  if (!save[1L] %in% c("yes", "no", "ask", "default")) {
+    stop(simpleError(gettext("unrecognized value of 'save'", domain = "R"), call))
+  }
+  doubt <- function(text) warning(simpleWarning(gettext(text, domain = "R"), call))
+  if (save[[1L]] == "ask") {
+    doubt('save="ask" in non-interactive use: command-line default will be used')
+  }
+  status <- suppressWarnings(as.integer(status))[1L]
+  if (is.na(status)) {
+    doubt("invalid 'status', 0 assumed")
+    status <- 0L
+  }
+  if (is.na(as.logical(runLast)[1L])) {
+    doubt("invalid 'runLast', FALSE assumed")
+  }
   if (forked()) {
     base_quit("no", status, FALSE)
   }
-  if (is.na(status) || status == 0L) {
+  if (status == 0L) {
     return(invokeRestart("cellard_leave", "left"))
   }
   text <- sprintf("quit() ended the cell with status %d; the session and its variables are kept", status)
