@@ -19,6 +19,7 @@ session$pid <- Sys.getpid()
 forked <- function() Sys.getpid() != session$pid
 
 start <- function(connection_file) {
+  setup_interrupts()
   setup_temp()
   setup_locale()
   open_sockets(connection_file)

@@ -28,6 +28,11 @@ setup_options <- function() {
   override("base", "warnings", last_warnings)
 }
 
+# setup_interrupts makes R's own handler known to its Sys.sleep, which puts one of its own
+# in place while it waits, and remembers the one before only then: a first wait that was
+# interrupted in between left none, and the next interrupt killed R.
+setup_interrupts <- function() Sys.sleep(PAUSE)
+
 # setup_locale makes text UTF-8, for R and for its children.
 setup_locale <- function() {
   if (isTRUE(l10n_info()[["UTF-8"]])) {
