@@ -112,6 +112,27 @@ func TestInterruptAndChildren(t *testing.T) {
 	}
 }
 
+// Nothing that a stopped cell has started takes a further step because another has ended.
+func TestStoppedCellTakesNoStep(t *testing.T) {
+	t.Parallel()
+	a := newAgent(t, nil)
+	for _, script := range []string{
+		"(sleep 300; echo STEP) & echo ready; wait; echo STEP",
+		"bash -c '(sleep 300; echo STEP) & echo ready; wait; echo STEP'; echo STEP",
+		"bash -c '(trap \"\" INT; echo ready; sleep 300; echo STEP); echo STEP'; echo STEP",
+		"bash -c '(trap \"\" INT TERM; echo ready; sleep 300; echo STEP) & sleep 300; echo STEP'; echo STEP",
+	} {
+		r := a.queue("sh " + script)
+		a.shows(r, "ready\n")
+		time.Sleep(100 * time.Millisecond) // until it sleeps: what is met before goes as well
+		_, _ = a.InterruptExecution(r.ID())
+		x := a.end(r)
+		if x.Status != api.StatusInterrupted || x.State != api.StateKept || strings.Contains(x.Stdout, "STEP") {
+			t.Errorf("%s: %s", script, show(x))
+		}
+	}
+}
+
 // What cleans up at SIGTERM is told once: a second one means haste to many.
 func TestStoppedCellTellsOnce(t *testing.T) {
 	t.Parallel()

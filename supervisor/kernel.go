@@ -290,18 +290,25 @@ func (k *kernel) takeWords() {
 }
 
 // interrupt stops what the cell runs: by the kernelspec's way, and the processes that
-// were born since.
-func (k *kernel) interrupt(since procfs.Moment) error {
+// were born since. The kernel comes first, that it doesn't go on with the cell where a
+// child has ended; and the children stand by then, as kernels signal them, too.
+func (k *kernel) interrupt(c *cell) (err error) {
+	c.stop.ending.Repeat()
+	k.signalBorn(c, syscall.SIGINT, func() { err = k.interruptSelf() })
+	return err
+}
+
+// interruptSelf is interrupt for the kernel alone.
+func (k *kernel) interruptSelf() error {
 	var err error
 	k.Signal(syscall.SIGCONT) // one that a cell has stopped (SIGSTOP) takes no interrupt
-	helpers, born := k.parts(since)
 	if k.launch.InterruptMode == "message" {
 		err = k.client.Send(jupyter.Control, k.client.NewMessage("interrupt_request", struct{}{}))
 	} else {
 		k.Signal(os.Interrupt)
+		helpers, _ := k.parts(procfs.Moment{})
 		signalAll(helpers, syscall.SIGINT) // a wrapper's child
 	}
-	signalAll(born, syscall.SIGINT)
 	return err
 }
 
@@ -326,6 +333,12 @@ func (k *kernel) parts(since procfs.Moment) (helpers, born []procfs.Stat) {
 func (k *kernel) bornSince(since procfs.Moment) []procfs.Stat {
 	_, born := k.parts(since)
 	return born
+}
+
+// signalBorn signals what a stopped cell has started; first: see procfs.Ending.
+func (k *kernel) signalBorn(c *cell, sig syscall.Signal, first func()) {
+	helpers, born := k.parts(c.born)
+	c.stop.ending.Signal(sig, born, helpers, func() []procfs.Stat { return k.bornSince(c.born) }, first)
 }
 
 // killBorn kills the processes that were born since. What forks all the time is faster than

@@ -30,12 +30,14 @@ type stop struct {
 	from  time.Time
 	rung  int
 	sweep sweep // once the kernel is through with the cell
+
+	ending procfs.Ending // of what the cell has started
 }
 
 // rung is a step of the ladder: what is done, and how long after its beginning.
 type rung struct {
 	after time.Duration
-	do    func(k *kernel, born procfs.Moment)
+	do    func(k *kernel, c *cell)
 }
 
 // ladder is what is tried, one after another, before the kill: the interrupt as the
@@ -44,15 +46,15 @@ type rung struct {
 // interrupt and that the kernel waits for, SIGTERM and SIGKILL; the other end of a FIFO
 // that it waits for. The kill itself comes at Options.InterruptGrace.
 var ladder = []rung{
-	{0, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b) }},
-	{200 * time.Millisecond, func(k *kernel, _ procfs.Moment) { k.nudge() }},
-	{time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
-	{1500 * time.Millisecond, func(k *kernel, b procfs.Moment) { signalAll(k.bornSince(b), syscall.SIGTERM) }},
-	{2 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
-	{2500 * time.Millisecond, func(k *kernel, b procfs.Moment) { k.killBorn(b) }},
-	{3 * time.Second, func(k *kernel, _ procfs.Moment) { k.releaseFIFO() }},
-	{4 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
-	{7 * time.Second, func(k *kernel, b procfs.Moment) { _ = k.interrupt(b); k.nudge() }},
+	{0, func(k *kernel, c *cell) { _ = k.interrupt(c) }},
+	{200 * time.Millisecond, func(k *kernel, _ *cell) { k.nudge() }},
+	{time.Second, func(k *kernel, c *cell) { _ = k.interrupt(c); k.nudge() }},
+	{1500 * time.Millisecond, func(k *kernel, c *cell) { k.signalBorn(c, syscall.SIGTERM, nil) }},
+	{2 * time.Second, func(k *kernel, c *cell) { _ = k.interrupt(c); k.nudge() }},
+	{2500 * time.Millisecond, func(k *kernel, c *cell) { k.killBorn(c.born) }},
+	{3 * time.Second, func(k *kernel, _ *cell) { k.releaseFIFO() }},
+	{4 * time.Second, func(k *kernel, c *cell) { _ = k.interrupt(c); k.nudge() }},
+	{7 * time.Second, func(k *kernel, c *cell) { _ = k.interrupt(c); k.nudge() }},
 }
 
 // releaseFIFO is for a kernel that runs cells itself; those of our own look after theirs.
@@ -77,7 +79,7 @@ func (s *session) stopCell(w why) {
 func (s *session) climb(c *cell) {
 	since := time.Since(c.stop.from)
 	for c.stop.rung < len(ladder) && ladder[c.stop.rung].after <= since && ladder[c.stop.rung].after < s.m.o.InterruptGrace {
-		ladder[c.stop.rung].do(s.k, c.born)
+		ladder[c.stop.rung].do(s.k, c)
 		c.stop.rung++
 	}
 	if since >= s.m.o.InterruptGrace {

@@ -9,13 +9,12 @@ import (
 
 // sweep is how far it has come that what a stopped cell has started ends.
 type sweep struct {
-	from  time.Time    // when the kernel was through with the cell, and had left processes
-	next  time.Time    // when swept looks again
-	kills int          // how often SIGKILL was sent
-	told  map[int]bool // processes that have SIGTERM: many take a second one for haste
+	from  time.Time // when the kernel was through with the cell, and had left processes
+	next  time.Time // when swept looks again
+	kills int       // how often SIGKILL was sent
 }
 
-// Nothing of a stopped cell goes on: of what it has started, what ignores the interrupt
+// Nothing of a stopped cell goes on: of what it has started, what the interrupt has not ended
 // gets SIGTERM sweepAfter later, and SIGKILL as much later again. So does a kernel of our own,
 // before it replies. What nothing can end is left sweepMost after the kernel was through with
 // the cell.
@@ -46,16 +45,7 @@ func (s *session) swept(c *cell) bool {
 		s.killAll(c.born)
 		w.kills++
 	case past >= sweepAfter:
-		if w.told == nil {
-			w.told = map[int]bool{}
-		}
-		for _, p := range born {
-			if !w.told[p.PID] {
-				w.told[p.PID] = true
-				_ = syscall.Kill(p.PID, syscall.SIGTERM)
-				_ = syscall.Kill(p.PID, syscall.SIGCONT) // one that was stopped takes nothing else
-			}
-		}
+		s.k.signalBorn(c, syscall.SIGTERM, nil)
 	}
 	w.next = now.Add(sweepEvery)
 	return false

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -73,7 +72,7 @@ func (s *session) stopListing(msgID string) {
 	if s.k == nil || !s.exitBy.IsZero() || s.cur != nil && s.cur.busy {
 		return
 	}
-	if err := s.k.interrupt(procfs.Now()); err != nil {
+	if err := s.k.interruptSelf(); err != nil {
 		s.m.log.Warn("interrupting a kernel that lists variables", "context", s.id, "error", err)
 	}
 	if s.cur == nil {

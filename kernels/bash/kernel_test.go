@@ -393,3 +393,41 @@ func TestInterruptOfShortCells(t *testing.T) {
 		s.ok("echo $x", "41\n")
 	}
 }
+
+// Of what a stopped cell has started nothing takes a further step where another ends: not what
+// ignores the interrupt, as all in the background does.
+func TestInterruptEndsAtOnce(t *testing.T) {
+	s := start(t)
+	file := filepath.Join(t.TempDir(), "on")
+	for _, code := range []string{
+		"(sleep 300; STEP) & while :; do :; done",
+		"(sleep 300; STEP) & wait",
+		"(sleep 300; STEP); STEP",
+		"(((sleep 300; STEP) & wait; STEP) & wait; STEP) & wait; STEP",
+		"coproc { sleep 300; STEP; }; wait",
+		"sleep 300 | (trap '' INT; cat; STEP); STEP",
+		"x=$(sleep 300; STEP); STEP",
+		"nohup bash -c 'sleep 300; STEP' >/dev/null 2>&1 & wait",
+		"(setsid bash -c '(sleep 300; STEP) & wait; STEP' &); sleep 300",
+		"sh -c '(sleep 300; STEP) & wait; STEP'; STEP",
+		"echo 'a b' | xargs -n 1 -P 2 sh -c 'sleep 300; STEP'; STEP",
+		"find / -maxdepth 1 -exec sleep 300 ';' -exec sh -c 'STEP' ';' & wait",
+		"bash -c '(trap \"\" INT; sleep 300; STEP); STEP'; STEP", // bash takes a command that SIGTERM ends for one that goes well
+		"(trap '' INT TERM; sleep 300; STEP); STEP",
+		"set -m; (sleep 300; STEP) & (sleep 300; STEP); STEP",
+		"set +m; (kill -STOP $BASHPID; STEP) & wait",
+	} {
+		d := s.runFor(300*time.Millisecond, strings.ReplaceAll(code, "STEP", "echo step >>"+file))
+		if e := (*kernel.Error)(nil); !errors.As(d.err, &e) || e.Name != "Interrupted" {
+			t.Errorf("%q: %v", code, d)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Errorf("%q: a step was taken", code)
+			_ = os.Remove(file)
+		}
+	}
+	// What cleans up can.
+	s.stopped("Interrupted", "bash -c 'trap \"echo cleaned; exit\" INT; sleep 300'", "cleaned\n")
+	s.stopped("Interrupted", "bash -c 'trap \"echo cleaned; exit\" INT; sleep 300 & wait'", "cleaned\n")
+	s.stopped("Interrupted", "bash -c 'trap \"echo cleaned; exit\" TERM; sleep 300 & wait' & wait", "cleaned\n")
+}

@@ -27,7 +27,7 @@ const (
 func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 	s := k.shell
 	begin := time.Now()
-	sent := map[int]unix.Signal{}
+	ending := procfs.Ending{}
 	interrupted := false
 	s.mu.Lock()
 	first := s.took
@@ -70,7 +70,7 @@ func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 			} else if since >= stopTerm {
 				sig = unix.SIGTERM
 			}
-			k.signal(born, sig, sent)
+			k.signal(born, sig, &ending)
 		}
 		pause := stopAgain
 		if since > stopKill {
@@ -104,7 +104,7 @@ func (k *Kernel) killShell(pid int) {
 
 // signal signals the processes that were born since, but the shells. While the shell may
 // be forking its copy it is stopped, and it has told before whether it does.
-func (k *Kernel) signal(born procfs.Moment, sig unix.Signal, sent map[int]unix.Signal) {
+func (k *Kernel) signal(born procfs.Moment, sig unix.Signal, ending *procfs.Ending) {
 	s := k.shell
 	s.mu.Lock()
 	main := s.main
@@ -125,13 +125,8 @@ func (k *Kernel) signal(born procfs.Moment, sig unix.Signal, sent map[int]unix.S
 	if wait {
 		return
 	}
-	for _, p := range k.reaper.Born(born, func(pid int) bool { return spare[pid] }) {
-		if sent[p.PID] != sig || sig == unix.SIGKILL {
-			sent[p.PID] = sig
-			_ = unix.Kill(p.PID, sig)
-			_ = unix.Kill(p.PID, unix.SIGCONT)
-		}
-	}
+	look := func() []procfs.Stat { return k.reaper.Born(born, func(pid int) bool { return spare[pid] }) }
+	ending.Signal(sig, look(), nil, look, nil)
 }
 
 // stopped waits until a process that was sent SIGSTOP does nothing more. One that is not

@@ -367,6 +367,39 @@ func TestReaperChains(t *testing.T) {
 	}
 }
 
+// No shell takes a further step because its command was ended.
+func TestReaperTakesNoStep(t *testing.T) {
+	r := NewReaper()
+	defer r.Close()
+	file := filepath.Join(t.TempDir(), "steps")
+	since := procfs.Now()
+	for _, code := range []string{
+		"(sleep 300; echo a >>FILE) & wait; echo b >>FILE",
+		"(trap '' INT TERM; sleep 300; echo c >>FILE) & wait; echo d >>FILE",
+		"(trap '' INT; sleep 300; echo e >>FILE); echo f >>FILE",
+		"trap 'echo cleaned >>FILE; exit' INT; sleep 300",
+	} {
+		c := exec.Command("bash", "-c", strings.ReplaceAll(code, "FILE", file))
+		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all sleep", func() bool {
+		n := 0
+		for _, p := range r.Born(since, nil) {
+			if procfs.Runs(p.PID, "sleep\x00300") {
+				n++
+			}
+		}
+		return n == 4
+	})
+	r.End(since, nil, nil)
+	if b, _ := os.ReadFile(file); string(b) != "cleaned\n" {
+		t.Errorf("steps: %q", b)
+	}
+}
+
 // Of commands that Run runs nobody else takes the end.
 func TestReaperRun(t *testing.T) {
 	r := NewReaper()

@@ -203,12 +203,12 @@ const (
 )
 
 // End ends the processes that came from this one since a moment, but the spared:
-// SIGINT, and for those that stay SIGTERM and SIGKILL. It returns when none is left,
+// SIGINT, and for those that stay SIGTERM and SIGKILL, in the way of procfs.Ending. It returns when none is left,
 // when enough is closed, or within 3 s (a process that waits for a device can't be
 // killed).
 func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-chan struct{}) {
 	begin := time.Now()
-	sent := map[int]syscall.Signal{}
+	ending, killed := procfs.Ending{}, map[int]bool{}
 	for time.Since(begin) < endMost {
 		sig := unix.SIGINT
 		switch t := time.Since(begin); {
@@ -221,19 +221,19 @@ func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-cha
 		if none {
 			return
 		}
-		if sig == unix.SIGKILL { // those that fork all the time are met only while they stand
-			procfs.KillHalted(append(born, r.owned()...), func() []procfs.Stat { return r.Born(since, spare) })
-		}
+		look := func() []procfs.Stat { return r.Born(since, spare) }
 		pause := endLook
-		for _, p := range born {
-			if sent[p.PID] != sig {
-				sent[p.PID] = sig
-				_ = unix.Kill(p.PID, sig)
-				_ = unix.Kill(p.PID, unix.SIGCONT) // one that was stopped takes nothing else
-				if sig == unix.SIGKILL {
+		if sig == unix.SIGKILL { // those that fork all the time are met only while they stand
+			procfs.KillHalted(append(born, r.owned()...), look)
+			for _, p := range born {
+				if !killed[p.PID] {
+					killed[p.PID] = true
+					_ = unix.Kill(p.PID, sig)
 					pause = 0 // it may just have forked: only who is quick gets both
 				}
 			}
+		} else {
+			ending.Signal(sig, born, nil, look, nil)
 		}
 		select {
 		case <-time.After(pause):
