@@ -282,5 +282,8 @@ func (k *Kernel) finish(ctx context.Context, n int, born procfs.Moment) error {
 	if gone := (*goneError)(nil); errors.As(err, &gone) {
 		return err
 	}
+	k.mu.Lock()
+	k.cells[n].filter.stopping.Store(true)
+	k.mu.Unlock()
 	return k.stop(over, born, context.Cause(ctx))
 }

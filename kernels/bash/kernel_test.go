@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,7 +18,14 @@ import (
 	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A shell can't take back that it was started with SIGINT ignored; the kernel's own process
+	// listens for it, so that none is.
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const patience = time.Minute
 

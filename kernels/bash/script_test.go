@@ -76,6 +76,27 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// A trap that bash loses is told of in a cell that isn't stopped, and only there.
+func TestFilterLostTrap(t *testing.T) {
+	line := "/proc/1/fd/2" + lostTrap
+	for n := 1; n <= len(line)+3; n++ {
+		for _, stopping := range []bool{false, true} {
+			want := "a\nbash" + lostTrap + "b\n"
+			f := filter{path: "/proc/1/fd/2"}
+			if f.stopping.Store(stopping); stopping {
+				want = "a\nb\n"
+			}
+			got := ""
+			for rest := "a\n" + line + "b\n"; rest != ""; rest = rest[min(n, len(rest)):] {
+				got += f.text(rest[:min(n, len(rest))], false)
+			}
+			if got += f.text("", true); got != want {
+				t.Errorf("in pieces of %d, stopping %v: %q, want %q", n, stopping, got, want)
+			}
+		}
+	}
+}
+
 func TestVersions(t *testing.T) {
 	for version, want := range map[string]bool{"5.2.15(1)-release": true, "5.1.0": true, "6.0": true, "5.0.3": false, "4.4.23": false, "": false, "x.y": false} {
 		if environ.AtLeast(version, minMajor, minMinor) != want {
