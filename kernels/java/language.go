@@ -57,6 +57,10 @@ type Language struct {
 // tellWithin is how long Java has to mark a cell as stopped before its processes end.
 const tellWithin = time.Second
 
+// childrenAfter is when the threads of a cell that is marked have been stopped, or have it before
+// them when the call that they wait in returns: some rounds of Stopper.java, with help.
+const childrenAfter = 100 * time.Millisecond
+
 // startWithin bounds the machine's start.
 const startWithin = time.Minute
 
@@ -173,6 +177,10 @@ func (l *Language) Execute(ctx context.Context, c *kernel.Cell) error {
 		// First the cell, then what it waits for: else it would go on where its child has
 		// ended.
 		_, _ = l.ask(told, toStop, func(b *builder) { b.number(running.id) })
+		select {
+		case <-over:
+		case <-time.After(childrenAfter):
+		}
 		// What the cell has started ends, also where the machine's end is what is left of
 		// it; once more after, for what came meanwhile.
 		l.o.Reaper.End(since, nil, over)

@@ -183,6 +183,30 @@ clock.start();`)
 	})
 }
 
+// A cell that waits for a child doesn't go on when that is ended.
+func TestStopsBeforeTheNextStep(t *testing.T) {
+	onEach(t, func(t *testing.T, s *session) {
+		s.ok(t, `int steps = 0; void step() { steps++; System.out.println("step"); }`)
+		for _, code := range []string{
+			`new ProcessBuilder("sleep", "300").start().waitFor(); steps++; System.out.println("step");`,
+			`try { new ProcessBuilder("sleep", "300").start().waitFor(); } catch (Exception e) { } steps++; System.out.println("step");`,
+			`try { new ProcessBuilder("sleep", "300").start().getInputStream().readAllBytes(); } catch (Throwable e) { } steps++; System.out.println("step");`,
+			`var in = new BufferedReader(new InputStreamReader(new ProcessBuilder("sleep", "300").start().getInputStream())); in.readLine(); steps++;`,
+			`new String(new ProcessBuilder("sleep", "300").redirectErrorStream(true).start().getInputStream().readAllBytes()); steps++;`,
+			`Process p = new ProcessBuilder("sh", "-c", "trap '' INT; sleep 300").start(); p.onExit().join(); steps++;`,
+			`Thread t = new Thread(() -> { try { new ProcessBuilder("sleep", "300").start().waitFor(); } catch (Exception e) { } steps++; }); t.start(); t.join();`,
+		} {
+			for range 3 {
+				if r := s.stops(t, code); strings.Contains(r.Stream("stdout"), "step") {
+					t.Errorf("%s: %q", code, r.Stream("stdout"))
+				}
+				s.is(t, "steps", "0")
+				s.ok(t, "steps = 0;")
+			}
+		}
+	})
+}
+
 // What threads were stopped in printing is not printed by the next cell.
 func TestStopsPrinting(t *testing.T) {
 	onEach(t, func(t *testing.T, s *session) {

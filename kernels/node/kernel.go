@@ -202,6 +202,10 @@ const maxID = 1 << 28
 // askAgain is how often a cell is asked to stop.
 const askAgain = 50 * time.Millisecond
 
+// childrenAfter is when a cell that computes, or waits in its own thread, has a termination
+// on its way: after the patience of main.js.
+const childrenAfter = 80 * time.Millisecond
+
 // stop asks Node until the cell has ended, and ends the processes that it started.
 func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.Moment) error {
 	// What the cell has started ends, which it may wait for; once more when it is over, for
@@ -211,6 +215,10 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 	wg.Add(1)
 	go func() {
 		defer wg.Done()
+		select { // a cell that waits for a child must not see its end and go on
+		case <-over:
+		case <-time.After(childrenAfter):
+		}
 		k.p.reaper.End(since, nil, over)
 		<-over
 		k.p.reaper.End(since, nil, nil)

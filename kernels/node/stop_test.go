@@ -128,6 +128,27 @@ func TestStopBeforeWhatWaits(t *testing.T) {
 	})
 }
 
+// A cell that waits for a child doesn't go on when that is ended.
+func TestStopTakesNoNextStep(t *testing.T) {
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		s.run("let done = 0; const { execSync, spawnSync, spawn } = require('child_process')").ok()
+		for _, code := range []string{
+			"try { execSync('sleep 300') } catch {} done++; console.log('goes on')",
+			"try { execSync('sleep 300; sleep 300') } finally { done++ }",
+			"spawnSync('sleep', ['300']); done++; console.log('goes on')",
+			"for (;;) { spawnSync('sh', ['-c', 'trap \\'\\' INT; sleep 300']); done++ }",
+			"await new Promise(r => spawn('sleep', ['300']).on('exit', r)); done++; console.log('goes on')",
+			"setTimeout(() => { spawnSync('sleep', ['300']); done++ }, 1); await new Promise(() => {})",
+		} {
+			s.within(soon, code).stopped().out("", "")
+			if s.run("await new Promise(r => setTimeout(r, 50)); done").text("0"); t.Failed() {
+				t.Fatalf("after %s", code)
+			}
+		}
+	})
+}
+
 // An interrupt at any moment of a cell hits that cell and not the next one.
 func TestStopAtAnyMoment(t *testing.T) {
 	each(t, func(t *testing.T, program string) {

@@ -6,7 +6,7 @@ const { Writable } = require('node:stream');
 const { StringDecoder } = require('node:string_decoder');
 const { Console } = require('node:console');
 const channel = require('./channel.js');
-const { state } = require('./realm.js');
+const { state, over } = require('./realm.js');
 const { onUncaught } = require('./async.js');
 const childProcess = require('node:child_process');
 const fs = require('node:fs');
@@ -115,8 +115,19 @@ function before(owner, name, act) {
   const f = owner[name];
   owner[name] = dress(function (...args) {
     act(args[0]);
-    return apply(f, this, args);
+    try {
+      return apply(f, this, args);
+    } finally {
+      hold();
+    }
   }, f);
+}
+
+// hold waits for the termination of a cell that is to stop: what it waited for has been ended,
+// and between here and the next call of a function nothing would stop it.
+function hold() {
+  const cell = state.current;
+  while (!cell.dead && over(cell));
 }
 
 // catchAll: what a callback throws, or a promise that nobody waits for, is told to its

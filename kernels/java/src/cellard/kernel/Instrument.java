@@ -13,8 +13,8 @@ import org.objectweb.asm.Opcodes;
 
 /**
  * Rewrites the classes of cells so that they can be stopped: a check at each method's
- * entry, before each jump back and at the start of each handler that names what it
- * catches; and Guard.exit for what would end the virtual machine. Before a process is
+ * entry, before each jump back, behind what may wait for a process and at the start of each
+ * handler that names what it catches; and Guard.exit for what would end the virtual machine. Before a process is
  * started, Guard.starts is called, and a writer to a descriptor gets Guard.descriptor's.
  *
  * <p>Handlers without a type (finally, and the monitorexit of a synchronized block)
@@ -155,6 +155,9 @@ final class Instrument {
                 super.visitMethodInsn(Opcodes.INVOKESTATIC, GUARD, "descriptor", "(Ljava/io/FileDescriptor;)Ljava/io/FileDescriptor;", false);
             }
             super.visitMethodInsn(opcode, owner, name, descriptor, isInterface);
+            if (isWait(owner, name)) {
+                check();
+            }
         }
 
         @Override
@@ -186,6 +189,15 @@ final class Instrument {
         private static boolean isStart(String owner, String name) {
             return owner.equals("java/lang/ProcessBuilder") && (name.equals("start") || name.equals("startPipeline"))
                     || owner.equals("java/lang/Runtime") && name.equals("exec");
+        }
+
+        /**
+         * What may have waited for a process, which has been ended if the cell is to stop: the
+         * code behind it must not go on.
+         */
+        private static boolean isWait(String owner, String name) {
+            return owner.startsWith("java/util/concurrent/") ? name.equals("get") || name.equals("join")
+                    : (owner.startsWith("java/io/") || owner.startsWith("java/lang/Process")) && !name.equals("<init>");
         }
 
         /** A constructor whose last argument is a descriptor to write to. */
