@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 	"github.com/cellard/cellard/protocol/jupyter/kernel/kerneltest"
 )
@@ -33,6 +34,22 @@ func killFront(t *testing.T) {
 			t.Error("the front that was killed is still there")
 			return
 		}
+	}
+}
+
+// halt stops a process before it can end, and reports whether it has.
+func halt(pid int) bool {
+	if syscall.Kill(pid, syscall.SIGSTOP) != nil {
+		return false
+	}
+	for {
+		switch p, ok := procfs.Read(pid); {
+		case !ok || p.State == 'Z' || p.State == 'X':
+			return false
+		case p.State == 'T':
+			return true
+		}
+		time.Sleep(50 * time.Microsecond)
 	}
 }
 
@@ -103,8 +120,12 @@ func TestFrontKilled(t *testing.T) {
 					return
 				default:
 				}
-				if tools := children(front[0], tool); len(tools) > 0 {
+				for _, pid := range children(front[0], tool) {
+					if !halt(pid) {
+						continue
+					}
 					_ = syscall.Kill(front[0], syscall.SIGKILL)
+					_ = syscall.Kill(pid, syscall.SIGCONT)
 					seen <- true
 					return
 				}

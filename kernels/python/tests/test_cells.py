@@ -63,8 +63,8 @@ class Surroundings(KernelTest):
 
     def test_what_cannot_be_given_is_the_cells_error(self):
         for what, error in (
-            ({"cwd": "/no/such/place", "env": {"A": "1"}}, "FileNotFoundError"),
-            ({"cwd": "/etc/passwd"}, "NotADirectoryError"),
+            ({"cwd": "/no/such/place", "env": {"A": "1"}}, "InvalidDirectory"),
+            ({"cwd": "/etc/passwd"}, "InvalidDirectory"),
             ({"env": {"A=B": "1"}}, "ValueError"),
             ({"env": {"": "1"}}, "ValueError"),
             ({"env": {"A": "a\0b"}, "cwd": "/"}, "ValueError"),
