@@ -105,7 +105,7 @@ func stand(found, around []Stat, look func() []Stat) (stood []Stat) {
 				seen[p.PID], more = true, true
 				if p.State != 'T' && unix.Kill(p.PID, unix.SIGSTOP) == nil {
 					stood = append(stood, p)
-					stands(p.PID, by)
+					Stands(p.PID, min(standEach, time.Until(by)))
 				}
 			}
 		}
@@ -142,17 +142,17 @@ func fromTop(all []Stat) []Stat {
 	return all
 }
 
-// stands waits until a process does nothing more, for a short time.
-func stands(pid int, by time.Time) {
-	if end := time.Now().Add(standEach); end.Before(by) {
-		by = end
-	}
-	for {
+// Stands waits until a process that was sent SIGSTOP does nothing more, or has ended, and
+// reports whether that came within the time. One that is not scheduled takes long.
+func Stands(pid int, within time.Duration) bool {
+	for end := time.Now().Add(within); ; time.Sleep(30 * time.Microsecond) {
 		p, ok := Read(pid)
-		if !ok || strings.IndexByte("TtZX", p.State) >= 0 || time.Now().After(by) {
-			return
+		if !ok || strings.IndexByte("TtZX", p.State) >= 0 {
+			return true
 		}
-		time.Sleep(30 * time.Microsecond)
+		if time.Now().After(end) {
+			return false
+		}
 	}
 }
 

@@ -20,10 +20,14 @@ const (
 	stopAgain = 10 * time.Millisecond
 )
 
+// standWithin is how long a shell is given to stand still. One that doesn't is left for the
+// next time.
+const standWithin = 100 * time.Millisecond
+
 // stop stops a cell: the shell by the reserved signal, whose trap exits, and what was born
 // in the cell by SIGINT, SIGTERM and SIGKILL. The signal is sent until it has effect, for it
-// has none on a shell that is about to begin with the cell. A shell that goes on gets SIGINT, then
-// SIGKILL: the copy takes over.
+// has none on a shell that is about to begin with the cell. A shell that goes on gets
+// SIGINT, then SIGKILL: the copy takes over.
 func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 	s := k.shell
 	begin := time.Now()
@@ -91,7 +95,7 @@ func (k *Kernel) stop(over func() bool, born procfs.Moment, cause error) error {
 // killShell kills a shell that goes on, unless it is about to hand over.
 func (k *Kernel) killShell(pid int) {
 	_ = unix.Kill(pid, unix.SIGSTOP)
-	if stopped(pid) {
+	if procfs.Stands(pid, standWithin) {
 		k.shell.takeNow()
 		k.shell.mu.Lock()
 		defer k.shell.mu.Unlock()
@@ -111,7 +115,7 @@ func (k *Kernel) signal(born procfs.Moment, sig unix.Signal, ending *procfs.Endi
 	s.mu.Unlock()
 	_ = unix.Kill(main, unix.SIGSTOP)
 	defer func() { _ = unix.Kill(main, unix.SIGCONT) }()
-	if !stopped(main) {
+	if !procfs.Stands(main, standWithin) {
 		return
 	}
 	s.takeNow()
@@ -127,18 +131,6 @@ func (k *Kernel) signal(born procfs.Moment, sig unix.Signal, ending *procfs.Endi
 	}
 	look := func() []procfs.Stat { return k.reaper.Born(born, func(pid int) bool { return spare[pid] }) }
 	ending.Signal(sig, look(), nil, look, nil)
-}
-
-// stopped waits until a process that was sent SIGSTOP does nothing more. One that is not
-// scheduled for long is left for the next time.
-func stopped(pid int) bool {
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
-		p, ok := procfs.Read(pid)
-		if !ok || p.State == 'T' || p.State == 't' || p.State == 'Z' || p.State == 'X' {
-			return true
-		}
-	}
-	return false
 }
 
 // endChildren ends what is left of an interrupted cell. A copy that the cell before asked for

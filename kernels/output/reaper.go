@@ -203,9 +203,9 @@ const (
 )
 
 // End ends the processes that came from this one since a moment, but the spared:
-// SIGINT, and for those that stay SIGTERM and SIGKILL, in the way of procfs.Ending. It returns when none is left,
-// when enough is closed, or within 3 s (a process that waits for a device can't be
-// killed).
+// SIGINT, and for those that stay SIGTERM and SIGKILL, in the way of procfs.Ending. It
+// returns when none is left, when enough is closed, or within 3 s (a process that waits
+// for a device can't be killed).
 func (r *Reaper) End(since procfs.Moment, spare func(pid int) bool, enough <-chan struct{}) {
 	begin := time.Now()
 	ending, killed := procfs.Ending{}, map[int]bool{}
