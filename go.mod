@@ -3,6 +3,7 @@ module github.com/cellard/cellard
 go 1.24.0
 
 require (
+	github.com/coder/websocket v1.8.15
 	github.com/coreos/go-systemd/v22 v22.6.0
 	github.com/evanw/esbuild v0.28.2
 	github.com/go-zeromq/zmq4 v0.17.0

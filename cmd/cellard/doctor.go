@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -89,6 +90,11 @@ func doctor(args []string) int {
 			finding("missing", "workspace", "cells run as "+c.boundary+" and can't write to "+dir+", where they start", "--workspace names another")
 		default:
 			finding("missing", "workspace", "cells can't write to "+dir+", where they start", "--workspace names another")
+		}
+		if lo, err := net.InterfaceByName("lo"); err == nil && lo.Flags&net.FlagUp != 0 {
+			finding("ready", "loopback", "lo is up, which JavaScript, TypeScript and Java take to stop cells", "")
+		} else {
+			finding("missing", "loopback", "lo is down: JavaScript and TypeScript don't start, Java can't stop a cell in a library", "ip link set lo up, as root")
 		}
 		if c.noGroups == nil {
 			finding("ready", "groups", "each kernel has a control group: all that it has started ends with it", "")

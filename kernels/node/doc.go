@@ -20,9 +20,9 @@
 //
 // # Stopping
 //
-// When a cell's context ends, a thread in Node terminates what the main thread computes
-// (watch.js), the main thread ends a cell that only waits, and the processes that the
-// cell started are ended from here. What would run later remembers its cell (async.js,
+// When a cell's context ends, what the main thread computes is terminated from here over
+// Node's debugging interface (watch.go, inspector.go), the main thread ends a cell that
+// only waits, and the processes that the cell started are ended. What would run later remembers its cell (async.js,
 // callbacks.js, and the gate around each await): of a stopped cell nothing runs any
 // more.
 //

@@ -22,6 +22,7 @@ type frame struct {
 
 // The kinds of frames. After those with a question Node's thread waits for an answer.
 const (
+	kindUp      = 'u' // the debugging interface is there
 	kindHello   = 'h'
 	kindStdout  = 'o'
 	kindStderr  = 'e'
@@ -34,6 +35,7 @@ const (
 	kindBarrier = 'b' // a question: is what came before handed on?
 	kindFile    = 'f' // a question: show a file
 	kindInput   = 'i' // a question to the user
+	kindLeave   = 'l' // a question: is a termination on its way?
 )
 
 const (

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,8 +38,9 @@ type Options struct {
 
 // Kernel runs cells in a Node process. It is a kernel.Language.
 type Kernel struct {
-	o Options
-	p *process // nil before Info
+	o     Options
+	p     *process // nil before Info
+	watch *watch   // nil before Node has said where it is
 
 	closed  bool
 	version string
@@ -203,7 +203,7 @@ const maxID = 1 << 28
 const askAgain = 50 * time.Millisecond
 
 // childrenAfter is when a cell that computes, or waits in its own thread, has a termination
-// on its way: after the patience of main.js.
+// on its way: after claimPatience.
 const childrenAfter = 80 * time.Millisecond
 
 // stop asks Node until the cell has ended, and ends the processes that it started.
@@ -212,7 +212,11 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 	// what came meanwhile.
 	over := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Add(1)
+	wg.Add(2)
+	go func() {
+		defer wg.Done()
+		k.watch.stop(id, over, k.p.waits)
+	}()
 	go func() {
 		defer wg.Done()
 		select { // a cell that waits for a child must not see its end and go on
@@ -232,7 +236,6 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 			procfs.ReleaseFIFO(k.p.cmd.Process.Pid)
 		}
 		_ = k.p.cmd.Process.Signal(syscall.SIGCONT) // it may have stopped itself
-		k.p.stops.bytes(binary.LittleEndian.AppendUint32(nil, id))
 		k.p.commands.json(map[string]any{"op": "interrupt", "id": id})
 		select {
 		case d := <-r.done:
@@ -354,5 +357,8 @@ func (k *Kernel) Close() error {
 	k.mu.Unlock()
 	k.p.close()
 	k.wg.Wait()
+	if k.watch != nil {
+		k.watch.close()
+	}
 	return nil
 }

@@ -11,13 +11,15 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/kernels/output"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
 
 // process is a running Node and the pipes to it. In Node they are fd 3 (frames), 4
-// (commands), 5 (cells to stop, for the watching thread), 6 (answers) and 7 (the
-// kernel's sources).
+// (commands), 5 (answers) and 6 (the kernel's sources).
 type process struct {
 	cmd     *exec.Cmd
 	streams *output.Streams
@@ -25,15 +27,17 @@ type process struct {
 	frames  *os.File
 	reader  *bufio.Reader
 
-	commands, stops, answers *sender
+	commands, answers *sender
 
 	ended chan struct{} // closed when the process has ended
 	wg    sync.WaitGroup
 }
 
 // flags are Node's: without the check, a termination between two calls of an async hook
-// aborts the process; warnings about Node's own experiments are nothing of the cell's.
-var flags = []string{"--no-force-async-hooks-checks", "--disable-warning=ExperimentalWarning"}
+// aborts the process; warnings about Node's own experiments are nothing of the cell's; the
+// address of the debugging interface is told on stderr, before the first cell, and not to
+// who asks its port.
+var flags = []string{"--no-force-async-hooks-checks", "--disable-warning=ExperimentalWarning", "--inspect-publish-uid=stderr"}
 
 func startProcess(program string, env []string) (p *process, err error) {
 	p = &process{ended: make(chan struct{})}
@@ -54,7 +58,7 @@ func startProcess(program string, env []string) (p *process, err error) {
 		theirs = append(theirs, w)
 		return r, nil
 	}
-	var ours [5]*os.File
+	var ours [4]*os.File
 	for i := range ours {
 		if ours[i], err = pipe(i > 0); err != nil {
 			closeAll(ours[:])
@@ -85,12 +89,12 @@ func startProcess(program string, env []string) (p *process, err error) {
 		return nil, fmt.Errorf("starting %s: %w", program, err)
 	}
 	p.frames, p.reader = ours[0], bufio.NewReaderSize(ours[0], 64<<10)
-	p.commands, p.stops, p.answers = p.newSender(ours[1]), p.newSender(ours[2]), p.newSender(ours[3])
+	p.commands, p.answers = p.newSender(ours[1]), p.newSender(ours[2])
 	p.wg.Add(1)
 	go func() { // more than a pipe holds
 		defer p.wg.Done()
-		_ = writeSources(ours[4]) // what it lacks Node tells, or has ended
-		ours[4].Close()
+		_ = writeSources(ours[3]) // what it lacks Node tells, or has ended
+		ours[3].Close()
 	}()
 	return p, nil
 }
@@ -107,6 +111,24 @@ func (p *process) run(started chan<- error) {
 	close(p.ended)
 }
 
+// waits reports whether Node's main thread waits in a call of the system, and not for
+// its frames to be taken.
+func (p *process) waits() bool {
+	stat, ok := procfs.Read(p.cmd.Process.Pid)
+	if !ok || stat.State != 'S' && stat.State != 'D' {
+		return false
+	}
+	conn, err := p.frames.SyscallConn()
+	if err != nil {
+		return false
+	}
+	waiting := 1
+	if err := conn.Control(func(fd uintptr) { waiting, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }); err != nil {
+		return false
+	}
+	return waiting == 0
+}
+
 // died is the reason why there is no more to read.
 func (p *process) died() error {
 	<-p.ended
@@ -118,7 +140,7 @@ func (p *process) died() error {
 func (p *process) close() {
 	_ = p.cmd.Process.Kill()
 	<-p.ended
-	for _, s := range []*sender{p.commands, p.stops, p.answers} {
+	for _, s := range []*sender{p.commands, p.answers} {
 		s.close()
 	}
 	p.wg.Wait()

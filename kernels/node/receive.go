@@ -31,7 +31,9 @@ func (k *Kernel) read() {
 		}
 		if err != nil {
 			k.mu.Lock()
-			k.broken = fmt.Errorf("what Node sent is not the kernel's: %w", err)
+			if k.broken = err; f.kind != kindUp {
+				k.broken = fmt.Errorf("what Node sent is not the kernel's: %w", err)
+			}
 			k.mu.Unlock()
 			_ = k.p.cmd.Process.Kill()
 			return
@@ -61,8 +63,12 @@ func (k *Kernel) take(f frame) error {
 	c := k.cells[f.cell]
 	k.mu.Unlock()
 	switch f.kind {
+	case kindUp:
+		return k.takeUp(f.payload)
 	case kindHello:
 		return k.takeHello(f.payload)
+	case kindLeave:
+		return k.takeLeave(f)
 	case kindAnswer:
 		return k.takeAnswer(f.payload)
 	}
@@ -191,6 +197,44 @@ func (k *Kernel) answer(n int64, value string, err error) {
 		reply["error"] = err.Error()
 	}
 	k.p.answers.json(reply)
+}
+
+// takeUp connects to Node's debugging interface, and has the kernel begin.
+func (k *Kernel) takeUp(payload []byte) error {
+	var at interfaceAt
+	if err := json.Unmarshal(payload, &at); err != nil {
+		return err
+	}
+	if k.watch != nil {
+		return errors.New("a second debugging interface")
+	}
+	w, err := newWatch(at)
+	if err != nil {
+		return err
+	}
+	k.watch = w
+	k.p.commands.json(map[string]any{"op": "begin"})
+	return nil
+}
+
+// takeLeave answers the main thread, which waits.
+func (k *Kernel) takeLeave(f frame) error {
+	var q struct {
+		N        int64
+		Absorbed bool
+	}
+	if err := json.Unmarshal(f.payload, &q); err != nil {
+		return err
+	}
+	if k.watch == nil {
+		return errors.New("a question before the begin")
+	}
+	k.wg.Add(1)
+	go func() {
+		defer k.wg.Done()
+		k.p.answers.json(map[string]any{"n": q.N, "coming": k.watch.leave(f.cell, q.Absorbed)})
+	}()
+	return nil
 }
 
 func (k *Kernel) takeHello(payload []byte) error {

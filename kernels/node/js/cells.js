@@ -11,7 +11,7 @@ const { Surroundings } = require('./surroundings.js');
 const { closeSince, handles } = require('./handles.js');
 const { whole } = require('./guard.js');
 
-const { state } = realm;
+const { state, status, claimed } = realm;
 const { setImmediate } = require('node:timers');
 const { onInit } = require('node:v8').promiseHooks;
 const microtask = main.queueMicrotask;
@@ -19,14 +19,12 @@ const microtask = main.queueMicrotask;
 const disturbing = [[main.Object.prototype, 'toJSON'], ...['toJSON', '0', '1', '2'].map((key) => [main.Array.prototype, key])];
 
 class Cells {
-  constructor(shared) {
+  constructor() {
     this.session = connect();
     this.own = connect(); // for what the running code itself asks for
-    this.shared = shared;
     this.kinds = new Map();
     this.positions = new Positions();
-    state.shared = shared;
-    state.idle = state.current = { id: 0, dead: false };
+    state.idle = state.current = { id: 0, flag: '', dead: false };
     this.ended = 0; // the newest cell that was answered
     this.ending = []; // what is called as a cell ends
   }
@@ -36,6 +34,7 @@ class Cells {
   start(message) {
     const cell = {
       id: message.id,
+      flag: flagOf(message.id),
       dead: false,
       silent: message.silent,
       file: message.file,
@@ -52,7 +51,7 @@ class Cells {
     };
     this.cell = state.running = state.current = cell;
     this.newest = cell.id;
-    Atomics.store(this.shared, 1, cell.id);
+    status.newest = cell.id;
     cell.before = handles();
     setImmediate(() => {
       try {
@@ -91,12 +90,9 @@ class Cells {
       replMode: true,
       awaitPromise: true,
     };
-    // From here on the watching thread may terminate what runs.
-    const run = cell.id << 2;
-    for (let word = 1; word !== 0 && word !== run && word !== (run | 1); ) {
-      word = Atomics.compareExchange(this.shared, 0, 0, run);
-      if (word === (run | 2)) this.absorb(); // meant for what this cell waited for
-    }
+    // From here on what runs may be terminated.
+    status.running = cell.id;
+    if (claimed(cell)) return; // the next command to stop it ends it
     const answered = (failed, answer) => {
       const thrown = answer && answer.exceptionDetails;
       const clash = again && thrown && redeclared(thrown);
@@ -195,18 +191,28 @@ class Cells {
     return this.rootId;
   }
 
-  // leave takes the running cell from the watching thread. It returns false where that
-  // has begun to stop it and asked is false: then the next command to stop it ends it,
-  // in a place where a termination that is on its way does no harm.
+  // leave is the end of what may be terminated. It returns false where the cell is to stop
+  // and asked is false: then the next command to stop it ends it, in a place where a
+  // termination that is on its way does no harm.
   leave(cell, asked) {
-    const run = cell.id << 2;
-    for (;;) {
-      const word = Atomics.load(this.shared, 0);
-      if (word >>> 2 !== cell.id || Atomics.compareExchange(this.shared, 0, run, 0) === run) return true;
-      if (!asked) return false;
-      if (word === (run | 1) && Atomics.compareExchange(this.shared, 0, word, 0) === word) return true;
-      if (word === (run | 2)) this.absorb();
+    const runs = status.running === cell.id;
+    status.running = 0; // before the flag is read: it is put there before this is
+    if (!claimed(cell)) return true;
+    if (runs) status.running = cell.id;
+    if (runs && !asked) return false;
+    this.settle(cell.id);
+    status.running = 0;
+    return true;
+  }
+
+  // settle returns when no termination for a cell is on its way any more, and none will be.
+  settle(id) {
+    if (!claimed({ flag: flagOf(id) })) return;
+    if (channel.ask('l', id, {}).coming) {
+      this.absorb();
+      channel.ask('l', id, { absorbed: true });
     }
+    delete globals[flagOf(id)];
   }
 
   // absorb is where a termination that is on its way may come. It may come just before,
@@ -236,8 +242,8 @@ class Cells {
     }
   }
 
-  // interrupt ends a cell that waits. One that computes does not come here: the
-  // watching thread terminates it.
+  // interrupt ends a cell that waits. One that computes does not come here: it is
+  // terminated from outside (watch.go).
   interrupt(id) {
     const cell = this.cell;
     if (cell && cell.id === id) {
@@ -245,8 +251,9 @@ class Cells {
       this.end(cell, null, true);
     } else if (id > this.ended) {
       // What was to run it came before, and was terminated with a callback.
+      this.settle(id);
       this.ended = id;
-      Atomics.store(this.shared, 1, id);
+      status.newest = id;
       channel.send('x', id, JSON.stringify({ status: 'interrupted' }));
     }
   }
@@ -335,6 +342,9 @@ class Cells {
     this.session ||= connect();
   }
 }
+
+// flagOf is the name of the global by which a cell is claimed.
+const flagOf = (id) => `stop${id}`;
 
 // connect makes a session. Its constructor in Node 20 iterates an array.
 function connect() {

@@ -1,7 +1,7 @@
 'use strict';
 // The kernel's channels: frames out over fd 3, each in one write, which waits when the
 // reader is slow; commands in over fd 4; answers to what the cell's thread waits for
-// over fd 6.
+// over fd 5.
 //
 // A frame is the length of its payload, its type, the cell's id, the payload. A
 // command or an answer is its length and JSON.
@@ -125,7 +125,7 @@ function ask(type, cell, question) {
   for (;;) {
     const answer = answers.take();
     if (answer === undefined) {
-      const length = readSync(6, buffer, 0, buffer.length, null);
+      const length = readSync(5, buffer, 0, buffer.length, null);
       if (length === 0) throw new Error('the kernel is ending');
       answers.add(buffer, length);
     } else if (answer.n === n) {

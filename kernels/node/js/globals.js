@@ -22,7 +22,7 @@ function install(main, cells) {
     restore: realm.restore,
     iterate: realm.iterate,
     mend: () => cells.mend(),
-    absorb: () => realm.absorb(cells.shared),
+    absorb: realm.absorb,
     import: (specifier, options) => importer()(specifier, options),
     provides,
     meta,

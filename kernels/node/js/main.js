@@ -1,23 +1,13 @@
 'use strict';
 // Puts the kernel together, says hello, and takes commands.
 
-const { Worker } = require('node:worker_threads');
+const inspector = require('node:inspector');
 const channel = require('./channel.js');
 const { Cells } = require('./cells.js');
 const { keepPop } = require('./guard.js');
 
-const shared = new Int32Array(new SharedArrayBuffer(8));
-const worker = new Worker(require('source:watch.js'), {
-  eval: true,
-  stdin: false,
-  execArgv: [],
-  env: {},
-  workerData: { shared, patience: 40, again: 120, asks: 6, lost: 1000, signal: 'SIGKILL' },
-  resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 1 },
-});
-worker.unref();
-
-const cells = new Cells(shared);
+if (!inspector.url()) inspector.open(0, '127.0.0.1'); // NODE_OPTIONS can have opened it
+const cells = new Cells();
 require('./async.js').install(main);
 require('./callbacks.js').install(main);
 require('./input.js').install();
@@ -29,6 +19,7 @@ const answers = require('./complete.js').make(main, cells);
 const variables = require('./variables.js').make(cells);
 const commands = {
   __proto__: null,
+  begin: () => keepPop(main, hello),
   run: (m) => cells.start(m),
   interrupt: (m) => cells.interrupt(m.id),
   input: (m) => require('./input.js').answer(m),
@@ -49,7 +40,21 @@ function reply(message, make) {
 }
 
 channel.listen((message) => commands[message.op](message), () => process.reallyExit(0));
-worker.once('message', () => keepPop(main, hello));
+// Only what watches the cells from outside can stop them: nothing begins without it.
+channel.send('u', 0, JSON.stringify({ url: inspector.url(), realm: realmId() }));
+
+// realmId is the inspector's number of the kernel's realm.
+function realmId() {
+  let id;
+  const session = new inspector.Session();
+  session.connect();
+  session.on('Runtime.executionContextCreated', ({ params: { context } }) => {
+    if (context.name === 'cellard') id = context.id;
+  });
+  session.post('Runtime.enable');
+  session.disconnect();
+  return id;
+}
 
 function hello() {
   variables.begin();

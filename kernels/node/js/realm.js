@@ -4,22 +4,26 @@
 // cell can catch. It is loaded before any cell, and keeps what it uses of the globals.
 
 const { apply } = Reflect;
-const { load } = Atomics;
 const classes = { Error, TypeError, SyntaxError, RangeError };
 const PromiseThen = Promise.prototype.then;
 const never = new Promise(() => {});
 
-// state.current is the cell that runs now: an object with id and dead.
-const state = { __proto__: null, current: null, running: null, idle: null, shared: null };
+// state.current is the cell that runs now: an object with id, dead and flag.
+const state = { __proto__: null, current: null, running: null, idle: null };
 exports.state = state;
 
-// over reports whether nothing of a cell may begin any more: it has ended by force, or is to
-// (watch.js), and has perhaps been terminated already.
-const over = (cell) => {
-  if (cell.dead) return true;
-  const word = load(state.shared, 0);
-  return word >>> 2 === cell.id && (word & 3) !== 0;
-};
+// status is read from outside, as the main thread computes (watch.go): the cell whose code
+// runs, and the newest that has begun.
+const status = (globals.status = { __proto__: null, running: 0, newest: 0 });
+exports.status = status;
+
+// claimed reports whether a cell is to stop: its flag is put there from outside.
+const claimed = (cell) => globals[cell.flag] !== undefined;
+exports.claimed = claimed;
+
+// over reports whether nothing of a cell may begin any more: it has ended by force, or is
+// to, and has perhaps been terminated already.
+const over = (cell) => cell.dead || (claimed(cell) && status.running === cell.id);
 exports.over = over;
 exports.never = never;
 
@@ -115,8 +119,8 @@ function carry(cell, callback) {
 }
 
 // absorb waits where a termination that is on its way does no harm.
-exports.absorb = (shared) => {
-  while ((load(shared, 0) & 3) === 2);
+exports.absorb = () => {
+  for (;;);
 };
 
 exports.referrer = (vm, filename) =>

@@ -1,7 +1,9 @@
 'use strict';
 // Signals: as one would end a program it ends the running cell, and what a cell sends to
-// its own process does not take the kernel's inspector.
+// its own process does not take the kernel's inspector. Nor does what a cell calls.
 
+const inspector = require('node:inspector');
+const { syncBuiltinESMExports } = require('node:module');
 const { signals } = require('node:os').constants;
 const realm = require('./realm.js');
 const { dress } = require('./async.js');
@@ -38,6 +40,9 @@ function install(cells) {
       apply(off, process, [name, nothing]);
     }
   }, kill);
+  // It would wait until nobody is connected.
+  inspector.close = process._debugEnd = dress(() => {}, inspector.close);
+  syncBuiltinESMExports();
 }
 
 module.exports = { install };
