@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A cell whose thread waits for the other end of a FIFO is stopped.
+// A cell whose thread waits for the other end of a FIFO is stopped, and takes no step when
+// that has been opened for it.
 func TestFIFO(t *testing.T) {
 	each(t, func(t *testing.T, program string) {
 		dir := t.TempDir()
@@ -17,14 +18,14 @@ func TestFIFO(t *testing.T) {
 			}
 		}
 		s := open(t, JavaScript, program)
-		s.run("let x = 41; const fs = require('fs'); process.chdir('" + dir + "')").ok()
-		s.within(soon, "fs.readFileSync('"+dir+"/a'); for (;;);").stopped()
-		s.run("x").text("41").out("", "")
-		s.within(soon, "fs.openSync('b', 'w'); for (;;);").stopped()
-		s.run("x").text("41").out("", "")
+		s.run("let x = 41, done = 0; const fs = require('fs'); process.chdir('" + dir + "')").ok()
+		s.within(soon, "fs.readFileSync('"+dir+"/a'); done++; console.log('goes on'); for (;;);").stopped().out("", "")
+		s.run("x + done").text("41").out("", "")
+		s.within(soon, "fs.openSync('b', 'w'); done++; console.log('goes on'); for (;;);").stopped().out("", "")
+		s.run("x + done").text("41").out("", "")
 		// Somebody holds it open and nobody reads.
 		s.run("const held = fs.openSync('b', 'r+')").ok()
-		s.within(soon, "fs.writeFileSync('b', 'x'.repeat(200000)); for (;;);").stopped()
-		s.run("x").text("41").out("", "")
+		s.within(soon, "fs.writeFileSync('b', 'x'.repeat(200000)); done++; console.log('goes on'); for (;;);").stopped().out("", "")
+		s.run("x + done").text("41").out("", "")
 	})
 }

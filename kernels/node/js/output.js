@@ -94,6 +94,8 @@ function parted() {
   before(childProcess.ChildProcess.prototype, 'spawn', wait);
   const raw = (fd) => (fd === 1 || fd === 2) && wait();
   for (const name of ['writeSync', 'write', 'writev', 'writevSync', 'writeFileSync', 'appendFileSync']) before(fs, name, raw);
+  // These can wait for the other end of a FIFO.
+  for (const name of ['openSync', 'readSync', 'readvSync', 'readFileSync', 'copyFileSync']) before(fs, name, () => {});
   require('node:module').syncBuiltinESMExports();
 }
 
