@@ -1,11 +1,13 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"math"
 	"os"
 	"reflect"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -142,6 +144,119 @@ const exact = 1<<53 - 1
 
 // field is a value as JSON has it.
 func field(v reflect.Value) any {
+	left := maxCell
+	if nested, ok := within(v, maxDepth, &left); ok {
+		return nested
+	}
+	return clip(unmark(shortText(v)), maxCell)
+}
+
+// maxDepth is how deep what is in one field may be nested, to be JSON of its own; deeper, or
+// larger than maxCell, it is text.
+const maxDepth = 8
+
+// object is a struct's fields, or a map's, in their order.
+type object struct {
+	names  []string
+	values []any
+}
+
+func (o object) MarshalJSON() ([]byte, error) {
+	b := []byte{'{'}
+	for i, name := range o.names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		for j, v := range []any{name, o.values[i]} {
+			text, err := json.Marshal(v)
+			if err != nil {
+				return nil, err
+			}
+			if b = append(b, text...); j == 0 {
+				b = append(b, ':')
+			}
+		}
+	}
+	return append(b, '}'), nil
+}
+
+// within is a value as JSON has it, with what it holds; false where that is too much. Bytes
+// and what has no JSON are text.
+func within(v reflect.Value, depth int, left *int) (any, bool) {
+	if *left--; *left < 0 || depth < 0 {
+		return nil, false
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return within(v.Elem(), depth-1, left)
+		}
+	case reflect.Slice, reflect.Array:
+		if hasText(v.Type()) || v.Type().Elem().Kind() == reflect.Uint8 {
+			break
+		}
+		if v.Kind() == reflect.Slice && v.IsNil() {
+			return nil, true
+		}
+		if v.Len() > *left {
+			return nil, false
+		}
+		items := make([]any, v.Len())
+		for i := range items {
+			item, ok := within(v.Index(i), depth-1, left)
+			if !ok {
+				return nil, false
+			}
+			items[i] = item
+		}
+		return items, true
+	case reflect.Map:
+		if hasText(v.Type()) || v.Type().Key().Kind() != reflect.String {
+			break
+		}
+		if v.IsNil() {
+			return nil, true
+		}
+		if v.Len() > *left {
+			return nil, false
+		}
+		keys := v.MapKeys()
+		sort.Slice(keys, func(i, j int) bool { return keys[i].String() < keys[j].String() })
+		var o object
+		for _, k := range keys {
+			if !o.add(unmark(k.String()), v.MapIndex(k), depth, left) {
+				return nil, false
+			}
+		}
+		return o, true
+	case reflect.Struct:
+		if hasText(v.Type()) || v.Type() == timeType {
+			break
+		}
+		var o object
+		for _, f := range columnsOf(v.Type()) {
+			if !o.add(unmark(f.Name), v.FieldByIndex(f.Index), depth, left) {
+				return nil, false
+			}
+		}
+		return o, true
+	}
+	one := single(v)
+	if text, ok := one.(string); ok {
+		*left -= len(text)
+	}
+	return one, *left >= 0
+}
+
+func (o *object) add(name string, v reflect.Value, depth int, left *int) bool {
+	value, ok := within(v, depth-1, left)
+	o.names, o.values = append(o.names, name), append(o.values, value)
+	*left -= len(name)
+	return ok
+}
+
+// single is a value that holds no others, as JSON has it; of any other its text.
+func single(v reflect.Value) any {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		if v.IsNil() {
 			return nil
@@ -205,7 +320,12 @@ func (t *table) html() string {
 		b.WriteString("<tr>")
 		for _, v := range row {
 			s := ""
-			if v != nil {
+			switch v.(type) {
+			case nil:
+			case []any, object:
+				text, _ := json.Marshal(v)
+				s = string(text)
+			default:
 				s = fmt.Sprint(v)
 			}
 			b.WriteString("<td>" + html.EscapeString(s) + "</td>")

@@ -1,5 +1,6 @@
 package cellard.kernel;
 
+import java.lang.reflect.Array;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
@@ -29,6 +30,8 @@ final class Tables {
     private static final int TEXT = 32 << 10;
     private static final int TOTAL = 8 << 20;
     private static final long TIME = 2_000_000_000L;
+    /** How deep what is in one field may be nested, to be JSON of its own. */
+    private static final int DEPTH = 8;
     /** Rows that are shown as HTML. */
     private static final int HTML_ROWS = 60;
     /** Past it a double does not hold every integer, and many read JSON's numbers as such. */
@@ -199,15 +202,23 @@ final class Tables {
             if (value == null) {
                 return "null";
             }
-            String kind = kind(value);
-            kinds.get(column).add(kind);
+            kinds.get(column).add(kind(value));
+            if (nests(value)) {
+                StringBuilder out = new StringBuilder();
+                return nested(value, out, 0) ? out.toString() : quoted(Values.text(value));
+            }
+            return one(value);
+        }
+
+        /** A value that holds no others. */
+        private String one(Object value) {
             if (value instanceof Boolean) {
                 return value.toString();
             }
             if (value instanceof Double || value instanceof Float) {
                 return Double.isFinite(((Number) value).doubleValue()) ? value.toString() : "null";
             }
-            if (kind.equals("integer")) {
+            if (kind(value).equals("integer")) {
                 BigInteger number = new BigInteger(value.toString());
                 boolean exact = number.bitLength() < 54 || number.abs().equals(BigInteger.valueOf(EXACT));
                 return exact ? number.toString() : '"' + text(number.toString()) + '"';
@@ -221,11 +232,53 @@ final class Tables {
             if (value instanceof Date) {
                 return quoted(java.time.Instant.ofEpochMilli(((Date) value).getTime()).toString());
             }
-            if (value.getClass().isArray() || value instanceof Iterable && !(value instanceof java.nio.file.Path)
-                    || value instanceof Map || value instanceof Record) {
-                return quoted(Values.text(value));
-            }
             return quoted(value.toString());
+        }
+
+        private static boolean nests(Object value) {
+            return value.getClass().isArray() || value instanceof Iterable && !(value instanceof java.nio.file.Path)
+                    || value instanceof Map || value instanceof Record;
+        }
+
+        /** Writes what a value holds; false where that is too much, or nested too deep. */
+        private boolean nested(Object value, StringBuilder out, int depth) {
+            if (out.length() > TEXT || depth > DEPTH || System.nanoTime() > end) {
+                return false;
+            }
+            if (value == null || !nests(value)) {
+                out.append(value == null ? "null" : one(value));
+                return true;
+            }
+            if (value instanceof Map || value instanceof Record) {
+                char next = '{';
+                for (Map.Entry<?, ?> e : (value instanceof Map ? (Map<?, ?>) value : fields((Record) value)).entrySet()) {
+                    Json.quote(out.append(next), String.valueOf(e.getKey()));
+                    if (!nested(e.getValue(), out.append(':'), depth + 1)) {
+                        return false;
+                    }
+                    next = ',';
+                }
+                out.append(next == '{' ? "{}" : "}");
+                return true;
+            }
+            char next = '[';
+            if (value instanceof Iterable) {
+                for (Object item : (Iterable<?>) value) {
+                    if (!nested(item, out.append(next), depth + 1)) {
+                        return false;
+                    }
+                    next = ',';
+                }
+            } else {
+                for (int i = 0; i < Array.getLength(value); i++) {
+                    if (!nested(Array.get(value, i), out.append(next), depth + 1)) {
+                        return false;
+                    }
+                    next = ',';
+                }
+            }
+            out.append(next == '[' ? "[]" : "]");
+            return true;
         }
 
         private String quoted(String value) {
