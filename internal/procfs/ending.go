@@ -86,7 +86,7 @@ func (e *Ending) Signal(sig unix.Signal, found, around []Stat, look func() []Sta
 func (e *Ending) send(plan []step) {
 	for _, s := range plan {
 		e.sent[s.to.life()] = s.sig
-		_ = unix.Kill(s.to.PID, s.sig)
+		s.send()
 	}
 	for _, s := range slices.Backward(plan) {
 		_ = unix.Kill(s.to.PID, unix.SIGCONT)
@@ -158,8 +158,20 @@ func Stands(pid int, within time.Duration) bool {
 
 // step is a signal that is to be sent.
 type step struct {
-	to  Stat
-	sig unix.Signal
+	to    Stat
+	sig   unix.Signal
+	first bool // its first thread takes the signal
+}
+
+// send sends the signal to the first thread, if that takes it: of a process that stands, any
+// thread would take one that is sent to the process. Python, for one, has to be met in the
+// first, whose wait a signal is to end.
+func (s step) send() {
+	if s.first && s.sig != unix.SIGKILL && s.to.State != 'Z' {
+		_ = unix.Tgkill(s.to.PID, s.to.PID, s.sig)
+		return
+	}
+	_ = unix.Kill(s.to.PID, s.sig)
 }
 
 // plan is what to send to whom, and who has to wait; of only some, if that isn't nil.
@@ -179,7 +191,7 @@ func (e *Ending) plan(sig unix.Signal, all []Stat, only map[life]bool) (plan []s
 		}
 		to := does[p.PID].least(sig)
 		if to == unix.SIGKILL || rank(to) > rank(e.sent[p.life()]) {
-			plan = append(plan, step{p, to})
+			plan = append(plan, step{p, to, does[p.PID].takes(to)})
 		}
 	}
 	return plan, held
@@ -202,6 +214,25 @@ func waits(p Stat, sig unix.Signal, among map[int]Stat, does map[int]actions) bo
 	return false
 }
 
+// Interrupt sends a process SIGINT or, where it ignores that and catches the other, the other;
+// 0 is none. To tell, it stands still meanwhile, unless it did already.
+func Interrupt(p Stat, other unix.Signal) {
+	stood := p.State == 'T'
+	if other == 0 && !stood {
+		_ = unix.Kill(p.PID, unix.SIGINT)
+		return
+	}
+	if !stood && unix.Kill(p.PID, unix.SIGSTOP) == nil {
+		Stands(p.PID, standEach)
+		defer func() { _ = unix.Kill(p.PID, unix.SIGCONT) }()
+	}
+	sig, a := unix.SIGINT, actionsOf(p.PID)
+	if other != 0 && a.ignored(sig) && a.catches(other) {
+		sig = other
+	}
+	step{p, sig, a.takes(sig)}.send()
+}
+
 func rank(sig unix.Signal) int {
 	switch sig {
 	case unix.SIGINT:
@@ -214,11 +245,13 @@ func rank(sig unix.Signal) int {
 	return 0
 }
 
-// actions are what a process does at signals.
-type actions struct{ ignore, catch uint64 }
+// actions are what a process does at signals, and what its first thread blocks.
+type actions struct{ ignore, catch, block uint64 }
 
 func (a actions) ignored(sig unix.Signal) bool { return a.ignore>>(sig-1)&1 != 0 }
 func (a actions) catches(sig unix.Signal) bool { return a.catch>>(sig-1)&1 != 0 }
+
+func (a actions) takes(sig unix.Signal) bool { return a.block>>(sig-1)&1 == 0 }
 
 // least is the mildest signal from sig on that is not ignored.
 func (a actions) least(sig unix.Signal) unix.Signal {
@@ -240,6 +273,8 @@ func actionsOf(pid int) (a actions) {
 		name, value, _ := strings.Cut(line, ":")
 		mask, _ := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
 		switch name {
+		case "SigBlk":
+			a.block = mask
 		case "SigIgn":
 			a.ignore = mask
 		case "SigCgt":

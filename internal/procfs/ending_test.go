@@ -92,6 +92,39 @@ func TestEnding(t *testing.T) {
 	}
 }
 
+// The other signal is for what ignores SIGINT and catches it, and for nothing else.
+func TestInterrupt(t *testing.T) {
+	for _, c := range []struct{ trap, wants string }{
+		{"trap 'echo int >>FILE' INT; trap 'echo other >>FILE' USR1", "int\n"},
+		{"trap '' INT; trap 'echo other >>FILE' USR1", "other\n"},
+		{"trap '' INT; trap '' USR1", ""},
+	} {
+		for _, stood := range []bool{false, true} {
+			file := filepath.Join(t.TempDir(), "caught")
+			code := strings.ReplaceAll(c.trap+"; trap 'echo end >>FILE' USR2; sleep 300 & while :; do :; done", "FILE", file)
+			cmd, look := script(t, 2, code)
+			if stood {
+				_ = unix.Kill(cmd.Process.Pid, unix.SIGSTOP)
+				Stands(cmd.Process.Pid, patience)
+			}
+			all := look()
+			for _, p := range all {
+				if p.PID == cmd.Process.Pid {
+					Interrupt(p, unix.SIGUSR1)
+				}
+			}
+			if p, ok := Read(cmd.Process.Pid); !ok || stood != (p.State == 'T') {
+				t.Errorf("%s: stood %t, and is %c", c.trap, stood, p.State)
+			}
+			_ = unix.Kill(cmd.Process.Pid, unix.SIGCONT)
+			got := func() string { b, _ := os.ReadFile(file); return string(b) }
+			until(t, c.trap+": caught", func() bool { return strings.HasPrefix(got(), c.wants) })
+			_ = unix.Kill(cmd.Process.Pid, unix.SIGUSR2)
+			until(t, c.trap+": ends with "+c.wants, func() bool { return got() == c.wants+"end\n" })
+		}
+	}
+}
+
 // What stands still for the others goes on, and so does what was stopped and is ended.
 func TestEndingGoesOn(t *testing.T) {
 	_, spared := script(t, 2, "sleep 300; :")
