@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/cellard/cellard/internal/environ"
@@ -33,6 +34,9 @@ type Launch struct {
 	Temp bool
 	// InterruptMode is "signal" or "message".
 	InterruptMode string
+	// WhileIgnored, if it isn't 0, is the signal that interrupts the kernel while it ignores
+	// SIGINT, as C's system has its caller do. It counts only while the kernel catches it.
+	WhileIgnored syscall.Signal
 	// Transport is "ipc", or "tcp" for a kernel that is not known to do ipc.
 	Transport string
 	// StartTimeout, if it isn't 0, is how long the kernel may take to start, where that is

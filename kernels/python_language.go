@@ -34,6 +34,7 @@ func pythonRunner(o Options, settings []string) runner {
 					Env:           settings,
 					Files:         python.Files(),
 					InterruptMode: "signal",
+					WhileIgnored:  python.WhileIgnored,
 					Transport:     "ipc",
 					CellEnv:       true,
 					Waits:         true,

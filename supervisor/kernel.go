@@ -298,18 +298,22 @@ func (k *kernel) interrupt(c *cell) (err error) {
 	return err
 }
 
-// interruptSelf is interrupt for the kernel alone.
+// interruptSelf is interrupt for the kernel alone. One that a cell has stopped (SIGSTOP) goes
+// on, or it would take none.
 func (k *kernel) interruptSelf() error {
-	var err error
-	k.Signal(syscall.SIGCONT) // one that a cell has stopped (SIGSTOP) takes no interrupt
 	if k.launch.InterruptMode == "message" {
-		err = k.client.Send(jupyter.Control, k.client.NewMessage("interrupt_request", struct{}{}))
-	} else {
-		k.Signal(os.Interrupt)
-		helpers, _ := k.parts(procfs.Moment{})
-		signalAll(helpers, syscall.SIGINT) // a wrapper's child
+		k.Signal(syscall.SIGCONT)
+		return k.client.Send(jupyter.Control, k.client.NewMessage("interrupt_request", struct{}{}))
 	}
-	return err
+	if p, ok := procfs.Read(k.Pid()); ok {
+		procfs.Interrupt(p, k.launch.WhileIgnored)
+	}
+	k.Signal(syscall.SIGCONT)
+	helpers, _ := k.parts(procfs.Moment{})
+	for _, p := range helpers { // a wrapper's child
+		procfs.Interrupt(p, k.launch.WhileIgnored)
+	}
+	return nil
 }
 
 // parts are the processes that came from the kernel: its helpers, which are part of it, and

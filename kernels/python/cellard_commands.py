@@ -17,7 +17,7 @@ from IPython.core.magic import cell_magic, magics_class
 from IPython.core.magics.script import ScriptMagics, script_args
 from IPython.utils.process import arg_split
 
-# How long a command has to end after an interrupt, then after a SIGTERM, in seconds.
+# How long a command has to end after each signal, in seconds.
 PATIENCE = 0.5
 
 
@@ -34,15 +34,20 @@ def run(command, *, shell, stdin=None, capture=False):
     )
     try:
         output, _ = process.communicate(stdin)
+    except KeyboardInterrupt:
+        # The agent signals what the cell has started while all of it stands still. A signal
+        # from here could end what a shell waits for, and not the shell.
+        stop(process, 0, 0, signal.SIGKILL)
+        raise
     except BaseException:
-        stop(process)
+        stop(process, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
         raise
     return process.returncode, output
 
 
-def stop(process):
-    """End a command that was interrupted: as Ctrl-C would, then less gently."""
-    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+def stop(process, *signals):
+    """End a command by these signals, each of which is given time; 0 is none."""
+    for signum in signals:
         try:
             os.killpg(process.pid, signum)
             process.wait(PATIENCE)
@@ -77,9 +82,23 @@ class Scripts(ScriptMagics):
         """Run a cell by a program: its text is the program's standard input."""
         args, command = self.shebang.parser.parse_known_args(arg_split(line, posix=True))
         if args.bg or args.out or args.err or args.proc:
-            return super().shebang(line, cell)
+            return self._to_variables(line, cell)
         text = cell if cell.endswith("\n") else cell + "\n"
         status, _ = run(command, shell=False, stdin=text.encode("utf-8", "replace"))
         if args.raise_error and status != 0:
             raise subprocess.CalledProcessError(status, cell)
         return None
+
+    def _to_variables(self, line, cell):
+        """IPython's own, which ends a command at an interrupt, and then goes on."""
+        interrupts = self.shell.app.interrupts
+        before = interrupts.count()
+        try:
+            result = super().shebang(line, cell)
+        except Exception:
+            if interrupts.count() == before:
+                raise
+        else:
+            if interrupts.count() == before:
+                return result
+        raise KeyboardInterrupt

@@ -25,6 +25,11 @@ import threading
 # something) after an interrupt that insists, in seconds.
 GRACE = 0.1
 
+# What is an interrupt, too: while SIGINT is ignored, as C's system() has its caller do for
+# as long as the child runs, the agent sends this one. It is a real-time signal that nothing
+# else uses, and a cell isn't shown the handler.
+WHILE_IGNORED = 62
+
 
 class Interrupts:
     def __init__(self, is_kernel_file, senders):
@@ -42,6 +47,7 @@ class Interrupts:
 
     def install(self):
         self._set_signal(signal.SIGINT, self._handler)
+        self._set_signal(WHILE_IGNORED, self._handler)
         # Libraries compare with this one to see that SIGINT has its default handler.
         signal.default_int_handler = self._handler
         signal.signal, signal.getsignal = self._signal, self._getsignal
@@ -54,6 +60,8 @@ class Interrupts:
         self._theirs = None
         if self._get_signal(signal.SIGINT) is not self._handler:  # set past our signal.signal
             self._set_signal(signal.SIGINT, self._handler)
+        if self._get_signal(WHILE_IGNORED) in _DEFAULTS:
+            self._set_signal(WHILE_IGNORED, self._handler)
         self._cell = _Cell()
 
     def end(self):
@@ -83,9 +91,9 @@ class Interrupts:
         if self._cell is not None:
             self._cell.untrace()
 
-    def interrupted(self):
-        """Whether the running cell has been interrupted."""
-        return self._cell is not None and self._cell.count > 0
+    def count(self):
+        """How often the running cell has been interrupted."""
+        return self._cell.count if self._cell is not None else 0
 
     def pending(self):
         """Whether an interrupt came that nobody has had yet; only once."""
@@ -99,7 +107,8 @@ class Interrupts:
 
     def _signal(self, signum, handler):
         if signum != signal.SIGINT or os.getpid() != self._pid:
-            return self._set_signal(signum, handler)
+            before = self._set_signal(signum, handler)
+            return signal.SIG_DFL if signum == WHILE_IGNORED and before is self._handler else before
         if threading.get_ident() != self._main or not (callable(handler) or handler in _DEFAULTS):
             return self._set_signal(signum, handler)  # raises what it should
         before = self._getsignal(signum)
@@ -109,7 +118,8 @@ class Interrupts:
     def _getsignal(self, signum):
         if signum == signal.SIGINT and self._theirs is not None and os.getpid() == self._pid:
             return self._theirs
-        return self._get_signal(signum)
+        handler = self._get_signal(signum)
+        return signal.SIG_DFL if signum == WHILE_IGNORED and handler is self._handler else handler
 
     # The handler.
 
@@ -127,7 +137,7 @@ class Interrupts:
         cell.count += 1
         if cell.count == 1 and self._theirs is not None:
             if callable(self._theirs):
-                self._theirs(signum, frame)
+                self._theirs(int(signal.SIGINT), frame)
             return
         if cell.count == 2:
             threading.Thread(target=self._insist, args=(cell,), daemon=True, name="Interrupts").start()
@@ -136,7 +146,9 @@ class Interrupts:
     def _insist(self, cell):
         while not cell.ended.wait(GRACE):
             cell.insisting = True
-            signal.pthread_kill(self._main, signal.SIGINT)
+            # SIGINT may be ignored; the other may have become what ends the process.
+            caught = self._get_signal(WHILE_IGNORED) is self._handler
+            signal.pthread_kill(self._main, WHILE_IGNORED if caught else signal.SIGINT)
 
     def _interrupt(self, cell, frame):
         error, frames = self._user_frames(frame)

@@ -315,7 +315,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
             error = result.error_in_exec
             if ends_well(error):
                 result.error_in_exec = None
-            elif isinstance(error, asyncio.CancelledError) and interrupts.interrupted():
+            elif isinstance(error, asyncio.CancelledError) and interrupts.count():
                 result.error_in_exec = KeyboardInterrupt()
         return failed
 
@@ -324,7 +324,7 @@ class ZMQInteractiveShell(ipykernel.zmqshell.ZMQInteractiveShell):
         kind, error, trace = exc_tuple or sys.exc_info()
         if ends_well(error):
             return
-        if isinstance(error, asyncio.CancelledError) and self.app.interrupts.interrupted():
+        if isinstance(error, asyncio.CancelledError) and self.app.interrupts.count():
             # How it was stopped is no matter of the cell's.
             kind, error = KeyboardInterrupt, KeyboardInterrupt()
         self._left_out = trim_all(error)

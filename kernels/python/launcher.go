@@ -4,10 +4,15 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"syscall"
 )
 
 //go:embed launcher.py cellard_*.py
 var sources embed.FS
+
+// WhileIgnored is the signal that the launcher takes for SIGINT, as while that is ignored: a
+// real-time signal that nothing else uses. cellard_interrupts.py has it, too.
+const WhileIgnored = syscall.Signal(62)
 
 // Argv is the command line of the kernel in an interpreter. The tokens {dir} and
 // {connection_file} stand for the directory that Files were written into, and

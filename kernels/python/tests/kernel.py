@@ -11,6 +11,7 @@ import fcntl
 import glob
 import os
 import queue
+import re
 import select
 import shutil
 import signal
@@ -159,7 +160,10 @@ class Kernel:
                 return
 
     def interrupt(self):
-        os.kill(self.process.pid, signal.SIGINT)
+        """As the agent does: by another signal while SIGINT is ignored."""
+        with open(f"/proc/{self.process.pid}/status") as status:
+            ignored = int(re.search(r"SigIgn:\t(\w+)", status.read())[1], 16)
+        os.kill(self.process.pid, 62 if ignored & 1 << signal.SIGINT - 1 else signal.SIGINT)
 
     def send(self, code, metadata=None, **content):
         """Send a cell; return its message id."""

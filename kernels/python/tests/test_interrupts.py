@@ -1,11 +1,13 @@
 """An interrupt ends the running cell, keeps the session, and never costs a reply."""
 
+import os
 import signal
 import threading
 import time
 import unittest
+from unittest import mock
 
-from kernel import KernelTest
+from kernel import Kernel, KernelTest
 
 ONCE = (0.3,)
 TWICE = (0.3, 0.6)
@@ -55,6 +57,56 @@ class Interrupts(KernelTest):
             with self.subTest(code):
                 cell = self.stops(code if code.startswith("%") else code + "\nprint('no')")
                 self.assertEqual(cell.stdout + cell.raw[1], "")
+
+    def test_a_command_of_ipythons_own_ends_and_so_does_the_cell(self):
+        for more in ("", "--no-raise-error "):
+            cell = self.stops(f"get_ipython().run_cell_magic('bash', '{more}--out x', 'sleep 300')\nprint('no')")
+            self.assertNotIn("no\n", cell.stdout)
+
+    def interrupt_and_end_children(self):
+        """Has the children that wait for it end once the kernel was interrupted."""
+        path = os.path.join(self.kernel.cwd, "go")
+        if os.path.exists(path):
+            os.remove(path)
+
+        def interrupt():
+            Kernel.interrupt(self.kernel)
+            open(path, "w").close()
+
+        return mock.patch.object(self.kernel, "interrupt", interrupt)
+
+    def test_while_a_child_has_it_ignored(self):
+        self.run_ok("import ctypes; WAIT = 'until [ -e go ]; do sleep .05; done'")
+        for code in (
+            "os.system(WAIT)\nprint('no')",
+            "while True: os.system('sleep .1')",
+            "ctypes.CDLL(None).system(WAIT.encode())\nprint('no')",
+            "try: os.system(WAIT)\nexcept KeyboardInterrupt: raise\nprint('no')",
+            "t = threading.Thread(target=os.system, args=(WAIT,)); t.start(); t.join()\nprint('no')",
+            "await asyncio.to_thread(os.system, WAIT)\nprint('no')",
+        ):
+            with self.subTest(code), self.interrupt_and_end_children():
+                self.assertEqual(self.stops(code).stdout, "")
+        handler = "got = []\nsignal.signal(signal.SIGINT, lambda signum, _: got.append(signum))\nos.system(WAIT); got"
+        with self.interrupt_and_end_children():
+            self.assertEqual(self.kernel.run(handler, interrupt=ONCE).value, "[2]")
+        self.run_ok("threading.Thread(target=os.system, args=('sleep 5',), daemon=True).start()")
+        self.stops("while True:\n    try: time.sleep(1)\n    except: pass", TWICE)
+
+    def test_the_other_signal_is_a_cells_too(self):
+        self.assertEqual(
+            self.value(
+                "mine = lambda *_: got.append(_[0])\ngot = []\n"
+                "before = signal.getsignal(62), signal.signal(62, mine)\nsignal.raise_signal(62)\n"
+                "before == (signal.SIG_DFL,) * 2, signal.getsignal(62) is mine, got"
+            ),
+            "(True, True, [62])",
+        )
+        self.assertEqual(self.value("signal.getsignal(62) is mine"), "True")
+        self.stops("while True:\n    try: time.sleep(1)\n    except: pass", TWICE)
+        self.run_ok("_ = signal.signal(62, signal.SIG_DFL)")
+        with self.interrupt_and_end_children():
+            self.stops("os.system('until [ -e go ]; do sleep .05; done')\nprint('no')")
 
     def test_cleaning_up_is_left_whole(self):
         cell = self.stops("try:\n    time.sleep(300)\nfinally:\n    time.sleep(.3); print('clean')")
