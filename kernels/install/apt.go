@@ -6,11 +6,34 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/cellard/cellard/internal/environ"
 )
+
+// aptPrograms are what a way with packages takes.
+var aptPrograms = []string{"apt-get", "apt-cache"}
+
+// noApt says which of them there isn't on this machine; "" for none.
+func (i *Installer) noApt() string {
+	for _, program := range aptPrograms {
+		if !i.has(program) {
+			return "there is no " + program + " on this machine"
+		}
+	}
+	return ""
+}
+
+func (i *Installer) has(program string) bool {
+	_, err := environ.LookPath(i.o.Env, program)
+	return err == nil
+}
 
 // candidates asks apt which version of each package it would install; "" for one that
 // it doesn't know. It neither needs rights nor a network.
 func (i *Installer) candidates(ctx context.Context, names []string) (map[string]string, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
 	out := &strings.Builder{}
 	argv := append([]string{"apt-cache", "policy"}, names...)
 	if err := i.run(ctx, argv, nil, func(line string) {
@@ -43,17 +66,31 @@ func parsePolicy(text string) map[string]string {
 	return versions
 }
 
-// choose is the first way that the archive can go; the error says what each lacks.
-func (r Recipe) choose(versions map[string]string) (*Way, error) {
+// choose is the first way that can be gone with the programs that are here and what the
+// archive has; the error says what each lacks.
+func (i *Installer) choose(r *Recipe, versions map[string]string) (*Way, error) {
 	var lacks []string
 	for k := range r.Ways {
-		fault := r.Ways[k].lacks(versions)
+		fault := i.needs(r.Ways[k])
+		if fault == "" {
+			fault = r.Ways[k].lacks(versions)
+		}
 		if fault == "" {
 			return &r.Ways[k], nil
 		}
 		lacks = append(lacks, fault)
 	}
 	return nil, fmt.Errorf("this system's packages won't do: %s", strings.Join(lacks, "; "))
+}
+
+// needs says which program a way takes that isn't here; "" for none.
+func (i *Installer) needs(w Way) string {
+	for _, program := range w.Needs {
+		if !i.has(program) {
+			return "there is no " + program + " on the system's PATH"
+		}
+	}
+	return ""
 }
 
 // lacks says what a way can't get; "" for nothing.

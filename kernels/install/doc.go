@@ -1,7 +1,8 @@
 // Package install installs languages that are not on this machine yet: what their
-// kernels take, by the system's packages, or as a wheel where those are too old.
+// kernels take, by the system's packages, or by npm or pip where those are too old.
 //
-// A Recipe is data: which packages, how new they must be, and what comes instead.
+// A Recipe is data: which packages, how new they must be, and what comes instead, from
+// where.
 // Installer runs recipes: one at a time on a machine, across processes, each at most
 // once however many ask for it, with a line of progress now and then. Who waits can go
 // away; the install goes on, since a package manager that is killed half-way leaves the

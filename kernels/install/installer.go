@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/protocol/api"
 )
 
@@ -24,7 +24,8 @@ type Options struct {
 	// Env is the environment that installers run in, and are looked for in; nil stands
 	// for one of the system's own, see cleanEnv.
 	Env []string
-	// Prefix is where wheels go, each into a directory of its own: /opt/cellard.
+	// Prefix is where programs go that aren't the system's packages, each into a directory
+	// of its own: /opt/cellard.
 	Prefix string
 	// Bin is where their programs are linked to: /usr/local/bin.
 	Bin string
@@ -37,6 +38,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Recipes are the languages that can be installed; nil stands for Recipes().
 	Recipes []Recipe
+	// Arch is this machine's, as Go calls it; "" stands for what this program is built for.
+	Arch string
 }
 
 // Installer installs languages. It is safe for concurrent use.
@@ -75,6 +78,14 @@ func New(o Options) *Installer {
 	if o.Recipes == nil {
 		o.Recipes = Recipes()
 	}
+	if o.Arch == "" {
+		o.Arch = runtime.GOARCH
+	}
+	recipes := make([]Recipe, len(o.Recipes))
+	for k := range o.Recipes {
+		recipes[k] = o.Recipes[k].on(o.Arch)
+	}
+	o.Recipes = recipes
 	i := &Installer{o: o, turn: make(chan struct{}, 1), jobs: make(map[string]*job)}
 	i.ctx, i.stop = context.WithCancelCause(context.Background())
 	return i
@@ -102,13 +113,10 @@ func (i *Installer) Check(ctx context.Context, language string) (what string, er
 	// What is known of the archive may be old, or nothing: only a package that is there
 	// and too old says something for sure.
 	var missing error
-	for _, program := range []string{"apt-get", "apt-cache"} {
-		if _, err := environ.LookPath(i.o.Env, program); err != nil && missing == nil {
-			missing = refuse(language, "there is no "+program+" on this machine", "install it by this system's own packages")
-		}
-	}
 	var versions map[string]string
-	if missing == nil {
+	if reason := i.noApt(); reason != "" {
+		missing = refuse(language, reason, "install it by this system's own packages")
+	} else {
 		var err error
 		if versions, err = i.candidates(ctx, recipe.names()); err != nil {
 			missing = refuse(language, err.Error(), "see that apt works: apt-cache policy")
@@ -117,12 +125,12 @@ func (i *Installer) Check(ctx context.Context, language string) (what string, er
 			return recipe.what(), context.Cause(ctx)
 		}
 	}
-	best, err := recipe.choose(versions)
+	best, err := i.choose(recipe, versions)
 	if what = recipe.what(); best != nil {
-		what = best.What()
+		what, missing = best.What(), nil // without apt, it is one that takes none
 	}
 	switch {
-	case best == nil && len(versions) > 0 && !recipe.anyUnknown(versions):
+	case best == nil && len(versions) > 0 && !i.anyUnknown(recipe, versions):
 		return what, refuse(language, err.Error(), "install a newer one, and put it into the PATH")
 	case !i.o.Enabled && missing == nil:
 		return what, refuse(language, "installing languages is off", "start the agent with --install-languages, or run: "+what)
@@ -165,11 +173,11 @@ func (r Recipe) names() []string {
 	return names
 }
 
-// anyUnknown tells that every way that fails might do after all, once the archive has
-// been asked.
-func (r Recipe) anyUnknown(versions map[string]string) bool {
+// anyUnknown tells that a way that fails might do after all, once the archive has been
+// asked.
+func (i *Installer) anyUnknown(r *Recipe, versions map[string]string) bool {
 	for _, w := range r.Ways {
-		old := false
+		old := i.needs(w) != ""
 		for _, p := range w.Packages {
 			v := versions[p.Name]
 			old = old || v != "" && !atLeast(v, p.Min)
@@ -250,10 +258,11 @@ func failure(language string, err error, words string) error {
 	return e.WithHint("run cellard languages install %s as root to see all that it says", language)
 }
 
-// offline tells the words of apt and pip that have no network.
+// offline tells the words of apt, pip and npm that have no network.
 func offline(words string) bool {
 	for _, sign := range []string{"Temporary failure resolving", "Could not resolve", "Could not connect", "Unable to connect",
-		"Network is unreachable", "Connection timed out", "Connection refused", "NewConnectionError", "Name or service not known"} {
+		"Network is unreachable", "Connection timed out", "Connection refused", "NewConnectionError", "Name or service not known",
+		"EAI_AGAIN", "ENOTFOUND", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT"} {
 		if strings.Contains(words, sign) {
 			return true
 		}

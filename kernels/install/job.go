@@ -84,8 +84,11 @@ func (j *job) words() string {
 	defer j.mu.Unlock()
 	var errs []string
 	for _, l := range j.lines {
-		if strings.HasPrefix(l, "E:") || strings.HasPrefix(l, "W:") || strings.HasPrefix(l, "ERROR") || strings.HasPrefix(l, "Err:") {
-			errs = append(errs, l)
+		for _, mark := range []string{"E:", "W:", "ERROR", "Err:", "npm ERR!", "npm error"} {
+			if strings.HasPrefix(l, mark) {
+				errs = append(errs, l)
+				break
+			}
 		}
 	}
 	if errs == nil {

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/cellard/cellard/internal/environ"
 	"github.com/cellard/cellard/internal/logging"
@@ -41,52 +44,54 @@ func (i *Installer) install(ctx context.Context, language string, recipe *Recipe
 	apt := func(args ...string) error {
 		return run(aptEnv, append(append([]string{"apt-get"}, aptOptions...), args...)...)
 	}
-	j.step(fmt.Sprintf("installing %s: asking the archive which packages there are", language))
-	// A failure here is one only if what is known does not do.
-	stale := apt("update")
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	var stale error
+	var versions map[string]string
+	if i.noApt() == "" { // else a way that takes none was found
+		j.step(fmt.Sprintf("installing %s: asking the archive which packages there are", language))
+		// A failure here is one only if what is known does not do.
+		stale = apt("update")
+		versions, err = i.candidates(ctx, recipe.names())
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		stale = errors.Join(err, stale)
 	}
-	versions, err := i.candidates(ctx, recipe.names())
-	if err != nil {
-		return err
-	}
-	way, err := recipe.choose(versions)
+	way, err := i.choose(recipe, versions)
 	if err != nil {
 		return errors.Join(err, stale)
 	}
 	j.step(fmt.Sprintf("installing %s: %s", language, way.What()))
-	args := []string{"install", "-y", "--no-install-recommends"}
-	for _, p := range way.Packages {
-		args = append(args, p.Name)
+	if len(way.Packages) > 0 {
+		args := []string{"install", "-y", "--no-install-recommends"}
+		for _, p := range way.Packages {
+			args = append(args, p.Name)
+		}
+		if err := apt(args...); err != nil {
+			return err
+		}
 	}
-	if err := apt(args...); err != nil {
-		return err
-	}
-	if way.Wheel != nil {
-		return i.wheel(ctx, way.Wheel, run)
+	if way.Program != nil {
+		return i.program(ctx, way.Program, j, run)
 	}
 	return nil
 }
 
-// wheel installs a wheel into a directory of its own, and links its programs.
-func (i *Installer) wheel(ctx context.Context, w *Wheel, run func(env []string, argv ...string) error) error {
-	dir := filepath.Join(i.o.Prefix, w.Dir)
-	for name := range w.Links {
-		if err := i.free(filepath.Join(i.o.Bin, name)); err != nil {
-			return err
-		}
+// program fetches a program into a directory of its own, and links what is in it.
+func (i *Installer) program(ctx context.Context, p *Program, j *job, run func(env []string, argv ...string) error) error {
+	dir := filepath.Join(i.o.Prefix, p.Dir)
+	links, err := i.free(p, j)
+	if err != nil {
+		return err
 	}
 	if _, err := os.Stat(dir); err != nil {
+		if err := os.MkdirAll(i.o.Prefix, 0o755); err != nil {
+			return err
+		}
 		half := dir + ".new"
 		if err := os.RemoveAll(half); err != nil {
 			return err
 		}
-		if err := os.MkdirAll(i.o.Prefix, 0o755); err != nil {
-			return err
-		}
-		err := run([]string{"PIP_ROOT_USER_ACTION=ignore"}, "python3", "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-cache-dir",
-			"--progress-bar", "off", "--only-binary", ":all:", "--no-deps", "--target", half, w.Requirement)
+		err := fetch(p, half, run)
 		if err == nil {
 			err = os.Rename(half, dir)
 		}
@@ -95,13 +100,13 @@ func (i *Installer) wheel(ctx context.Context, w *Wheel, run func(env []string, 
 			return err
 		}
 	}
-	for name, file := range w.Links {
+	if err := os.MkdirAll(i.o.Bin, 0o755); err != nil {
+		return err
+	}
+	for _, name := range links {
 		link := filepath.Join(i.o.Bin, name)
-		if err := os.MkdirAll(i.o.Bin, 0o755); err != nil {
-			return err
-		}
 		_ = os.Remove(link + ".new")
-		if err := os.Symlink(filepath.Join(dir, file), link+".new"); err != nil {
+		if err := os.Symlink(filepath.Join(dir, p.Links[name]), link+".new"); err != nil {
 			return err
 		}
 		if err := os.Rename(link+".new", link); err != nil {
@@ -111,13 +116,40 @@ func (i *Installer) wheel(ctx context.Context, w *Wheel, run func(env []string, 
 	return ctx.Err()
 }
 
-// free reports whether a link of ours may be put there: nothing is, or one of ours.
-func (i *Installer) free(link string) error {
-	target, err := os.Readlink(link)
-	if errors.Is(err, os.ErrNotExist) || err == nil && filepath.Dir(filepath.Dir(filepath.Dir(filepath.Dir(target)))) == i.o.Prefix {
-		return nil
+// fetch puts a program into dir, and sees that it runs here: a registry may have it for
+// another libc only.
+func fetch(p *Program, dir string, run func(env []string, argv ...string) error) error {
+	argv, env := p.By.install(p.Package, dir)
+	if err := run(env, argv...); err != nil {
+		return err
 	}
-	return fmt.Errorf("%s is somebody else's, and too old: remove it, or put a newer one before it into the PATH", link)
+	if err := os.RemoveAll(filepath.Join(dir, cacheDir)); err != nil {
+		return err
+	}
+	files := slices.Sorted(maps.Values(p.Links))
+	for _, file := range slices.Compact(files) {
+		if err := run(nil, filepath.Join(dir, file), "--version"); err != nil {
+			return fmt.Errorf("what %s fetched, %s, does not run here: %w", p.By, p.Package, err)
+		}
+	}
+	return nil
+}
+
+// free are the names that links of ours may have: nothing goes by them, or one of ours.
+func (i *Installer) free(p *Program, j *job) (names []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(p.Links)) {
+		link := filepath.Join(i.o.Bin, name)
+		target, err := os.Readlink(link)
+		if errors.Is(err, os.ErrNotExist) || err == nil && strings.HasPrefix(target, i.o.Prefix+"/") {
+			names = append(names, name)
+		} else {
+			j.step(link + " is somebody else's, and stays as it is")
+		}
+	}
+	if names == nil {
+		return nil, fmt.Errorf("%s has somebody else's programs by each name that what is installed would get: remove them, or put a newer one before them into the PATH", i.o.Bin)
+	}
+	return names, nil
 }
 
 // lock waits until no other process installs.

@@ -89,7 +89,9 @@ func (f *Finder) Forget() { f.memo.Forget() }
 
 // candidates are the programs to ask, in order, each once.
 func (f *Finder) candidates() (programs []string) {
-	names := []string{"node", "nodejs"}
+	// The last is a link that the agent makes where the first is somebody else's, and too
+	// old: see kernels/install.
+	names := []string{"node", "nodejs", "cellard-node"}
 	if f.program != "" {
 		names = []string{f.program}
 	}

@@ -39,6 +39,11 @@ func TestFinder(t *testing.T) {
 	if found, err := finder.Find(context.Background()); err != nil || found.Program != want || found.Version != "20.12.0" {
 		t.Errorf("%+v %v", found, err)
 	}
+	program(newer, "nodejs", "echo v18.20.4")
+	want = program(newer, "cellard-node", "echo v24.1.0") // a third: what was installed where node is too old
+	if found, err := finder.Find(context.Background()); err != nil || found.Program != want {
+		t.Errorf("%+v %v", found, err)
+	}
 	named := program(newer, "mine", "echo v24.1.0")
 	if found, err := NewFinder(environ.Search{Env: []string{"PATH=" + dir, "CELLARD_NODE=" + named}}, "").Find(context.Background()); err != nil || found.Program != named {
 		t.Errorf("%+v %v", found, err)
