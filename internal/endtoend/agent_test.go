@@ -222,10 +222,13 @@ func (a *agent) nothingLeft() {
 }
 
 // marked are the processes that carry the mark of an instance's kernels.
-func marked(instance string) (pids []int) {
+func marked(instance string) []int { return withEnv("CELLARD_KERNEL=" + instance + "-") }
+
+// withEnv are the processes that have a text in their environment.
+func withEnv(text string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, f := range files {
-		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte("CELLARD_KERNEL="+instance+"-")) {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 			pids = append(pids, pid)
 		}
