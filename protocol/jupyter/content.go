@@ -114,8 +114,17 @@ type LanguageInfo struct {
 	Version       string `json:"version"`
 	MimeType      string `json:"mimetype"`
 	FileExtension string `json:"file_extension"`
-	// Raw is all of it as it came, for notebooks; it is not sent.
+	// Raw is all of it as it came, for notebooks, and is what is sent of it again.
 	Raw json.RawMessage `json:"-"`
+}
+
+// MarshalJSON sends Raw where it is there.
+func (l LanguageInfo) MarshalJSON() ([]byte, error) {
+	if l.Raw != nil {
+		return l.Raw, nil
+	}
+	type plain LanguageInfo
+	return json.Marshal(plain(l))
 }
 
 // UnmarshalJSON keeps what is not known here in Raw.
