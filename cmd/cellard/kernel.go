@@ -22,6 +22,8 @@ import (
 	"github.com/cellard/cellard/kernels/golang"
 	"github.com/cellard/cellard/kernels/java"
 	"github.com/cellard/cellard/kernels/node"
+	"github.com/cellard/cellard/kernels/r"
+	"github.com/cellard/cellard/kernels/r/front"
 	"github.com/cellard/cellard/protocol/jupyter"
 	"github.com/cellard/cellard/protocol/jupyter/kernel"
 )
@@ -30,6 +32,9 @@ import (
 type ownKernel struct {
 	name    string // of the language, as hosts know it
 	display string // its name for people
+	// language is what a kernelspec calls the language, as the kernel's language_info does;
+	// "": name.
+	language string
 	// start makes the Language. The interpreter is the program that the agent found;
 	// empty: the kernel looks for one itself.
 	// temp is a directory for its temporary files, empty: where such files belong.
@@ -44,6 +49,7 @@ func ownKernels() []ownKernel {
 		{name: node.TypeScript, display: "TypeScript (cellard)", start: startNode(node.TypeScript)},
 		{name: "java", display: "Java (cellard)", start: startJava},
 		{name: "go", display: "Go (cellard)", start: startGo},
+		{name: "r", display: "R (cellard)", language: "R", start: startR},
 	}
 }
 
@@ -77,6 +83,25 @@ func startGo(interpreter, temp string) (kernel.Language, error) {
 		return nil, err
 	}
 	return golang.New(tool, temp)
+}
+
+// startR runs R for other clients than the agent, which starts R itself.
+func startR(interpreter, temp string) (kernel.Language, error) {
+	if interpreter == "" {
+		found, err := r.NewFinder(environ.Search{}).Find(context.Background())
+		if lacks := (*r.NotFoundError)(nil); errors.As(err, &lacks) {
+			return nil, fmt.Errorf("%w: %s", err, lacks.Hint())
+		}
+		if err != nil {
+			return nil, err
+		}
+		interpreter = found.Program
+	}
+	o := front.Options{Argv: r.Argv(interpreter), Files: r.Files(), Env: r.Env(os.Environ()), Temp: temp}
+	if self, err := os.Executable(); err == nil {
+		o.Keeper = []string{self, "keeper"}
+	}
+	return front.New(o), nil
 }
 
 const kernelHelp = `

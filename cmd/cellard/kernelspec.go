@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -95,7 +96,7 @@ func writeKernelspec(dir string, k ownKernel) (err error) {
 	spec, err := json.MarshalIndent(map[string]any{
 		"argv":           []string{self, "kernel", k.name, "-f", "{connection_file}"},
 		"display_name":   k.display,
-		"language":       k.name,
+		"language":       cmp.Or(k.language, k.name),
 		"interrupt_mode": "message",
 		"metadata":       map[string]any{"debugger": false, "cellard": map[string]string{"version": versionString()}},
 	}, "", "  ")

@@ -31,7 +31,7 @@ func notebookEnv(t *testing.T, python string) []string {
 // are else as they were; and so has what the agent makes of each session afterwards.
 func TestNotebooksAsNbclient(t *testing.T) {
 	python := pythons.Named(t, "notebook")
-	installKernels(t, "bash")
+	installKernels(t, "bash", "r")
 	in := t.TempDir()
 	notebookScript(t, python, "make", in)
 	runAsNbclient(t, python, in, "")

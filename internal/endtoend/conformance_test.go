@@ -14,7 +14,7 @@ import (
 
 // conforming are the kernels of our own that the public test suite is run on; what each
 // has is told in testdata/conformance.py.
-var conforming = []string{"bash", "javascript", "typescript", "java", "go"}
+var conforming = []string{"bash", "javascript", "typescript", "java", "go", "r"}
 
 // TestConformance runs jupyter_kernel_test and nbclient on the kernels of our own, as any
 // Jupyter client starts them: by the kernelspecs that cellard kernel install writes.

@@ -11,6 +11,7 @@
 // and must be installed, which brings the rest. R 4.0.1 and newer will do.
 //
 // Begin with Finder, which looks for an R, then Argv and Files, which say how to run
-// the launcher in it. A Finder runs the R that it asks and waits for it; nothing is
-// left running when Find returns.
+// the launcher in it; package front is what other clients than the agent need before
+// it. A Finder runs the R that it asks and waits for it; nothing is left running when
+// Find returns.
 package r

@@ -99,6 +99,29 @@ LANGUAGES = {
         notebook=[("x := 41", ""), ("fmt.Println(x + 1)", "42\n")],
         without={"test_history", "test_pager", "test_clear_output"},
     ),
+    "r": dict(
+        language_name="R",
+        file_extension=".r",
+        code_hello_world="cat('hello, world\\n')",
+        code_stderr="message('oops')",
+        code_generate_error="stop('no')",
+        code_execute_result=[
+            {"code": "6 * 7", "result": "[1] 42"},
+            {"code": "data.frame(a = 1)", "mime": "application/vnd.runtime.table+json"},
+        ],
+        code_clear_output="getOption('jupyter.clear_output_func')()",
+        completion_samples=[{"text": "read.ta", "matches": {"read.table"}}],
+        complete_code_samples=["1 + 1", "f <- function() 1"],
+        incomplete_code_samples=["f <- function() {", "'a"],
+        invalid_code_samples=["1 1", ")"],
+        code_display_data=[
+            {"code": "display(list('text/html' = '<b>x</b>'))", "mime": "text/html"},
+            {"code": "plot(1:3)", "mime": "image/png"},
+        ],
+        code_inspect_sample="read.table",
+        notebook=[("x <- 41", ""), ("cat(x + 1, '\\n', sep = ''); system('echo child'); message('err')", "42\nchild\n")],
+        without={"test_history", "test_pager"},  # help is printed
+    ),
 }
 
 

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cellard/cellard/internal/procfs"
+	"github.com/cellard/cellard/protocol/jupyter"
+)
+
+// rKernel is cellard kernel r, and a client of it.
+type rKernel struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	client *jupyter.Client
+	mark   string // in the environment of all that comes from it
+	temp   string // for temporary files
+}
+
+func startKernelR(t *testing.T) *rKernel {
+	t.Helper()
+	dir := t.TempDir()
+	ci, err := jupyter.NewIPC(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "connection.json")
+	if err := ci.WriteFile(file); err != nil {
+		t.Fatal(err)
+	}
+	k := &rKernel{t: t, cmd: exec.Command(buildBinary(t), "kernel", "r", "-f", file), ended: make(chan struct{}),
+		mark: "CELLARD_TEST_R=" + dir, temp: t.TempDir()}
+	k.cmd.Env = append(os.Environ(), k.mark, "TMPDIR="+k.temp)
+	k.cmd.Stderr = os.Stderr
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = k.cmd.Wait(); close(k.ended) }()
+	t.Cleanup(func() {
+		_ = k.cmd.Process.Kill()
+		<-k.ended
+		if k.client != nil {
+			k.client.Close()
+		}
+		k.nothingLeft()
+	})
+	if k.client, err = jupyter.Dial(t.Context(), ci, jupyter.ClientOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.client.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// nothingLeft wants all processes and files of the kernel's to be gone.
+func (k *rKernel) nothingLeft() {
+	k.t.Helper()
+	var left []string
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		left = nil
+		for _, p := range procfs.All() {
+			if p.State != 'Z' && procfs.HasMark(p.PID, k.mark) {
+				b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline"))
+				left = append(left, strings.ReplaceAll(string(b), "\x00", " "))
+			}
+		}
+		files, _ := filepath.Glob(filepath.Join(k.temp, "*"))
+		if left = append(left, files...); len(left) == 0 {
+			return
+		}
+	}
+	k.t.Errorf("left behind: %q", left)
+}
+
+// cell runs a cell; on, unless it is nil, is called once it has printed "go". It returns
+// what came on iopub of text, and the reply.
+func (k *rKernel) cell(code string, on func()) (text string, reply jupyter.ExecuteReply) {
+	k.t.Helper()
+	m := k.client.NewMessage("execute_request", jupyter.ExecuteRequest{Code: code, StoreHistory: true})
+	if err := k.client.Send(jupyter.Shell, m); err != nil {
+		k.t.Fatal(err)
+	}
+	late := time.After(time.Minute)
+	for idle := false; !idle || reply.Status == ""; {
+		select {
+		case got, ok := <-k.client.Messages():
+			if !ok {
+				return text, reply
+			}
+			var s jupyter.Stream
+			var st jupyter.Status
+			switch {
+			case got.Parent.MsgID != m.Header.MsgID:
+			case got.Header.MsgType == "stream" && got.Content.Decode(&s, 1<<20) == nil:
+				if text += s.Text; on != nil && strings.Contains(text, "go") {
+					on()
+					on = nil
+				}
+			case got.Header.MsgType == "status" && got.Content.Decode(&st, 1<<20) == nil:
+				idle = st.ExecutionState == jupyter.StateIdle
+			case got.Header.MsgType == "execute_reply":
+				_ = got.Content.Decode(&reply, 1<<20)
+			}
+			got.Close()
+		case <-late:
+			k.t.Fatalf("%s does not end", code)
+		}
+	}
+	return text, reply
+}
+
+func (k *rKernel) sendControl(msgType string, content any) {
+	k.t.Helper()
+	if err := k.client.Send(jupyter.Control, k.client.NewMessage(msgType, content)); err != nil {
+		k.t.Error(err)
+	}
+}
+
+func (k *rKernel) awaitEnd() syscall.WaitStatus {
+	k.t.Helper()
+	select {
+	case <-k.ended:
+	case <-time.After(time.Minute):
+		k.t.Fatal("the kernel does not end")
+	}
+	return k.cmd.ProcessState.Sys().(syscall.WaitStatus)
+}
+
+// Front ends match a notebook's language with the kernelspec's by its exact name.
+func TestKernelRInstall(t *testing.T) {
+	prefix := t.TempDir()
+	if out, err := exec.Command(buildBinary(t), "kernel", "install", "r", "--prefix", prefix).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(prefix, "share", "jupyter", "kernels", "r", "kernel.json"))
+	if err != nil || !strings.Contains(string(b), `"language": "R"`) {
+		t.Errorf("%s %v", b, err)
+	}
+}
+
+// R, as any client starts it: an interrupt by message or by a signal keeps the variables,
+// and a shutdown, under a cell too, leaves nothing.
+func TestKernelR(t *testing.T) {
+	k := startKernelR(t)
+	k.cell("x <- 41", nil)
+	for name, interrupt := range map[string]func(){
+		"message": func() { k.sendControl("interrupt_request", struct{}{}) },
+		"signal":  func() { _ = k.cmd.Process.Signal(os.Interrupt) },
+	} {
+		text, reply := k.cell(`cat("go\n"); system("sleep 1000"); cat("after\n")`, interrupt)
+		if reply.EName != "interrupt" || text != "go\n" {
+			t.Errorf("interrupted by %s: %q %+v", name, text, reply)
+		}
+		if text, _ := k.cell(`cat(x + 1, "\n"); system("echo child"); message("err")`, nil); text != "42 \nchild\nerr\n" {
+			t.Errorf("after an interrupt by %s: %q", name, text)
+		}
+	}
+	if _, reply := k.cell(`readline("? ")`, nil); reply.EName != "StdinNotImplementedError" {
+		t.Errorf("a question where none may be: %+v", reply)
+	}
+	k.cell(`system("sleep 1000 &"); cat("go\n"); repeat {}`, func() {
+		k.sendControl("shutdown_request", jupyter.ShutdownRequest{})
+	})
+	if status := k.awaitEnd(); status.ExitStatus() != 0 {
+		t.Errorf("after a shutdown: %v", k.cmd.ProcessState)
+	}
+	k.nothingLeft()
+}
+
+// Where the kernel is killed, R and what cells have started end too, and their files go.
+func TestKernelRKilled(t *testing.T) {
+	k := startKernelR(t)
+	k.cell(`system("sleep 1000 &"); system("setsid sleep 1000 &"); writeLines("x", tempfile())`, nil)
+	if files, _ := filepath.Glob(filepath.Join(k.temp, "*", "Rtmp*", "*")); len(files) != 1 {
+		t.Errorf("R's temporary file is not where it is removed: %q", files)
+	}
+	k.cell(`cat("go\n"); repeat {}`, func() { _ = k.cmd.Process.Kill() })
+	k.awaitEnd()
+	k.nothingLeft()
+}
+
+// Where R ends under a cell, the kernel ends in the same way, and the cell has no reply.
+func TestKernelRDies(t *testing.T) {
+	k := startKernelR(t)
+	text, reply := k.cell(`cat("last\n"); tools::pskill(Sys.getpid(), 9)`, nil)
+	if text != "last\n" || reply.Status != "" {
+		t.Errorf("%q %+v", text, reply)
+	}
+	if status := k.awaitEnd(); status.Signal() != syscall.SIGKILL {
+		t.Errorf("%v", k.cmd.ProcessState)
+	}
+	k.nothingLeft()
+}
