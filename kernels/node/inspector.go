@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"sync"
 	"time"
@@ -25,14 +26,30 @@ type inspector struct {
 
 	mu      sync.Mutex
 	last    int
-	waiting map[int]chan reply
+	waiting map[int]*reply
 	err     error // why no more comes
 }
 
-// reply is an answer, or why there is none.
+// reply is an answer, or why there is none, once it has come.
 type reply struct {
+	come   chan struct{} // closed when it has
 	result json.RawMessage
 	err    error
+}
+
+func (r *reply) is(result json.RawMessage, err error) {
+	r.result, r.err = result, err
+	close(r.come)
+}
+
+// has reports whether it has come.
+func (r *reply) has() bool {
+	select {
+	case <-r.come:
+		return true
+	default:
+		return false
+	}
 }
 
 const (
@@ -41,7 +58,9 @@ const (
 	// sendWithin bounds a message's way to Node. A Node that is halted takes some hundred
 	// kilobytes.
 	sendWithin = 5 * time.Second
-	// maxReply bounds an answer. Those to what is asked here are some hundred bytes.
+	// maxReply bounds what is read of a message. The answers to what is asked here are some
+	// hundred bytes; an event can be large by what a cell does (a source map, a deep stack),
+	// and is nothing that matters.
 	maxReply = 1 << 20
 )
 
@@ -55,8 +74,8 @@ func connectInspector(ctx context.Context, address string) (*inspector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the debugging interface of Node can't be reached, without which nothing stops a cell: is the loopback interface up (ip link set lo up)? %w", err)
 	}
-	conn.SetReadLimit(maxReply)
-	i := &inspector{conn: conn, waiting: make(map[int]chan reply)}
+	conn.SetReadLimit(-1) // it would end the connection: see next
+	i := &inspector{conn: conn, waiting: make(map[int]*reply)}
 	i.wg.Add(1)
 	go i.read()
 	return i, nil
@@ -65,14 +84,14 @@ func connectInspector(ctx context.Context, address string) (*inspector, error) {
 func (i *inspector) read() {
 	defer i.wg.Done()
 	for {
-		_, b, err := i.conn.Read(context.Background())
+		b, err := i.next()
 		var m struct {
 			ID     int
 			Method string
 			Result json.RawMessage
 			Error  *struct{ Message string }
 		}
-		if err == nil {
+		if err == nil && len(b) <= maxReply {
 			err = json.Unmarshal(b, &m)
 		}
 		if err != nil {
@@ -90,12 +109,31 @@ func (i *inspector) read() {
 		if answer == nil {
 			continue // an event
 		}
-		r := reply{result: m.Result}
 		if m.Error != nil {
-			r.err = errors.New("node's debugging interface: " + m.Error.Message)
+			err = errors.New("node's debugging interface: " + m.Error.Message)
 		}
-		answer <- r
+		answer.is(m.Result, err)
 	}
+}
+
+// next is the next message, of one that is too large its begin.
+func (i *inspector) next() ([]byte, error) {
+	_, r, err := i.conn.Reader(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(r, maxReply+1))
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	return b, err
+}
+
+// ended reports whether no more comes.
+func (i *inspector) ended() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.err != nil
 }
 
 // end closes the connection, and tells all that wait.
@@ -106,16 +144,16 @@ func (i *inspector) end(err error) {
 	i.err = err
 	for id, answer := range i.waiting {
 		delete(i.waiting, id)
-		answer <- reply{err: err}
+		answer.is(nil, err)
 	}
 }
 
-// post sends a message. The channel gets the one answer, which may never come.
-func (i *inspector) post(method string, params map[string]any) <-chan reply {
-	answer := make(chan reply, 1)
+// post sends a message. The answer may never come.
+func (i *inspector) post(method string, params map[string]any) *reply {
+	answer := &reply{come: make(chan struct{})}
 	i.mu.Lock()
 	if i.err != nil {
-		answer <- reply{err: i.err}
+		answer.is(nil, i.err)
 		i.mu.Unlock()
 		return answer
 	}
@@ -135,8 +173,9 @@ func (i *inspector) post(method string, params map[string]any) <-chan reply {
 
 // ask sends a message and decodes the answer.
 func (i *inspector) ask(ctx context.Context, method string, params map[string]any, into any) error {
+	r := i.post(method, params)
 	select {
-	case r := <-i.post(method, params):
+	case <-r.come:
 		if r.err != nil || into == nil {
 			return r.err
 		}

@@ -215,7 +215,7 @@ func (k *Kernel) stop(ctx context.Context, id uint32, r *running, since procfs.M
 	wg.Add(2)
 	go func() {
 		defer wg.Done()
-		k.watch.stop(id, over, k.p.waits)
+		k.watch.stop(id, over, k.p.waits, func() { k.p.commands.json(map[string]any{"op": "settle", "id": id}) })
 	}()
 	go func() {
 		defer wg.Done()

@@ -18,17 +18,21 @@ import (
 // leaves a cell by first saying that it doesn't run, then looking for the flag. So either
 // it is seen here that the cell is over, or there that it is claimed: then it asks here
 // whether a termination is on its way (leave).
+//
+// One that is sent without having read that, since the main thread doesn't answer, can
+// reach it late, when the cell has ended without a flag. Then the main thread is told to
+// ask (settle).
 type watch struct {
-	*inspector
-	realm  int    // the kernel's execution context
-	status string // the object of realm.js
+	at interfaceAt
 
-	mu     sync.Mutex
-	cell   uint32        // that is stopped, or was last
-	left   bool          // it may not be terminated any more
-	coming bool          // it has been told that a termination comes, and waits for that
-	tries  int           // terminations that were sent
-	done   chan struct{} // closed when the termination that was sent has been; nil for none
+	mu         sync.Mutex
+	*inspector        // another where a cell has broken it: see renew
+	status     string // the object of realm.js, as that knows it
+	closed     bool
+	cell       uint32 // that is stopped, or was last
+	left       bool   // it may not be terminated any more
+	coming     bool   // it has been told that a termination comes, and waits for that
+	sent       *reply // to the termination that is on its way, or was last; nil for none
 }
 
 const (
@@ -39,8 +43,12 @@ const (
 	// asks is how often, every askAgain, a cell may not have begun until the callback of an
 	// earlier cell that it waits for is terminated.
 	asks = 6
-	// lost is when a termination has happened of which nothing was heard.
+	// paused is when a main thread that was terminated waits for a debugger, perhaps.
+	paused = 300 * time.Millisecond
+	// lost is when a termination of which nothing was heard is sent again.
 	lost = time.Second
+	// settleWithin bounds the wait for one that comes after the cell.
+	settleWithin = 5 * time.Second
 	// grace is what the answer to a termination gets that has happened before the main
 	// thread asked.
 	grace = 20 * time.Millisecond
@@ -56,37 +64,71 @@ type interfaceAt struct {
 func newWatch(at interfaceAt) (*watch, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), inspectorWithin)
 	defer cancel()
+	w := &watch{at: at}
+	var err error
+	w.inspector, w.status, err = attach(ctx, at)
+	return w, err
+}
+
+// attach connects to the interface, and finds the status.
+func attach(ctx context.Context, at interfaceAt) (_ *inspector, status string, err error) {
 	i, err := connectInspector(ctx, at.URL)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	w := &watch{inspector: i, realm: at.Realm}
 	// Node waits for the end of this connection before it ends.
-	err = w.ask(ctx, "NodeRuntime.notifyWhenWaitingForDisconnect", map[string]any{"enabled": true}, nil)
-	var status struct{ Result struct{ ObjectID string } }
+	err = i.ask(ctx, "NodeRuntime.notifyWhenWaitingForDisconnect", map[string]any{"enabled": true}, nil)
+	var found struct{ Result struct{ ObjectID string } }
 	if err == nil {
-		err = w.ask(ctx, "Runtime.evaluate", map[string]any{"expression": "status", "contextId": at.Realm}, &status)
+		err = i.ask(ctx, "Runtime.evaluate", map[string]any{"expression": "status", "contextId": at.Realm}, &found)
 	}
-	if err == nil && status.Result.ObjectID == "" {
+	if err == nil && found.Result.ObjectID == "" {
 		err = errors.New("node's debugging interface doesn't know the kernel's realm")
 	}
 	if err != nil {
-		w.close()
-		return nil, err
+		i.close()
+		return nil, "", err
 	}
-	w.status = status.Result.ObjectID
-	return w, nil
+	return i, found.Result.ObjectID, nil
+}
+
+// renew connects again where the connection has ended: a cell can write to its descriptor.
+func (w *watch) renew() {
+	ctx, cancel := context.WithTimeout(context.Background(), lost)
+	defer cancel()
+	i, status, err := attach(ctx, w.at)
+	if err != nil {
+		return // Node has ended, or is asked again
+	}
+	w.mu.Lock()
+	old := i
+	if !w.closed {
+		old, w.inspector, w.status = w.inspector, i, status
+	}
+	w.mu.Unlock()
+	old.close()
+}
+
+// close ends the connection, and waits for all that belongs to it.
+func (w *watch) close() {
+	w.mu.Lock()
+	w.closed = true
+	i := w.inspector
+	w.mu.Unlock()
+	i.close()
 }
 
 // stop terminates what the main thread computes for a cell, or what keeps the cell from
 // beginning, until over is closed. blocked tells that the main thread waits in a call of
-// the system; the end of that call must not let it go on.
-func (w *watch) stop(cell uint32, over <-chan struct{}, blocked func() bool) {
+// the system; the end of that call must not let it go on. ask has the main thread ask
+// whether it may leave the cell, once more.
+func (w *watch) stop(cell uint32, over <-chan struct{}, blocked func() bool, ask func()) {
 	w.mu.Lock()
-	w.cell, w.left, w.coming, w.tries = cell, false, false, 0
+	w.cell, w.left, w.coming, w.sent = cell, false, false, nil
 	w.mu.Unlock()
 	flag := fmt.Sprintf("stop%d", cell)
-	defer w.post("Runtime.removeBinding", map[string]any{"name": flag})
+	defer func() { w.post("Runtime.removeBinding", map[string]any{"name": flag}) }()
+	defer w.settle(ask)
 	wait := func(d time.Duration) bool {
 		select {
 		case <-time.After(d):
@@ -96,19 +138,25 @@ func (w *watch) stop(cell uint32, over <-chan struct{}, blocked func() bool) {
 		}
 	}
 	waits := 0
-	var probe <-chan reply
+	var claim, probe *reply
 	for {
+		if w.ended() {
+			probe = nil
+			w.renew()
+		}
 		if probe == nil {
-			w.post("Runtime.addBinding", map[string]any{"name": flag, "executionContextId": w.realm})
+			claim = w.post("Runtime.addBinding", map[string]any{"name": flag, "executionContextId": w.at.Realm})
 			probe = w.post("Runtime.getProperties", map[string]any{"objectId": w.status, "ownProperties": true})
 		}
 		pause := askAgain
 		select {
-		case r := <-probe:
+		case <-probe.come:
+			running, newest := statusOf(probe)
+			// There is no room for an answer where the stack is exhausted. What exhausts it runs.
+			full := probe.err != nil && claim.has() && claim.err == nil && !w.ended()
 			probe = nil
-			running, newest := statusOf(r)
 			switch {
-			case running == cell:
+			case running == cell || full:
 				if !wait(claimPatience) {
 					return
 				}
@@ -141,7 +189,7 @@ func (w *watch) stop(cell uint32, over <-chan struct{}, blocked func() bool) {
 
 // statusOf decodes the properties of the status: the cell whose code runs, or 0, and the
 // newest that has begun.
-func statusOf(r reply) (running, newest uint32) {
+func statusOf(r *reply) (running, newest uint32) {
 	var properties struct {
 		Result []struct {
 			Name  string
@@ -174,28 +222,60 @@ func (w *watch) terminate(cell uint32, over <-chan struct{}) {
 		w.mu.Unlock()
 		return
 	}
-	w.tries++
-	tries, done := w.tries, make(chan struct{})
-	w.done = done
-	w.mu.Unlock()
+	// Where one is on its way another is refused, unless that was lost.
 	answer := w.post("Runtime.terminateExecution", nil)
+	if w.sent == nil || w.sent.has() {
+		w.sent = answer
+	}
+	answer = w.sent
+	w.mu.Unlock()
 	// It may have been heard and not done, where the cell has the main thread wait for a
 	// debugger.
 	w.post("Runtime.runIfWaitingForDebugger", nil)
-	if tries > 2 {
-		for _, method := range []string{"Debugger.enable", "Debugger.resume", "Debugger.disable"} {
-			w.post(method, nil)
-		}
+	select {
+	case <-answer.come:
+		return
+	case <-over:
+		return
+	case <-time.After(paused):
+	}
+	for _, method := range []string{"Debugger.enable", "Debugger.resume", "Debugger.disable"} {
+		w.post(method, nil)
 	}
 	select {
-	case <-answer:
-	case <-time.After(lost):
+	case <-answer.come:
 	case <-over:
+	case <-time.After(lost - paused):
 	}
-	w.mu.Lock()
-	w.done = nil
-	w.mu.Unlock()
-	close(done)
+}
+
+// settle waits for a termination that was sent for a cell which has ended by itself: it
+// must not hit what comes next.
+func (w *watch) settle(ask func()) {
+	unsettled := func() *reply {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.left || w.sent == nil || w.sent.has() {
+			return nil
+		}
+		return w.sent
+	}
+	for late := time.After(settleWithin); ; {
+		answer := unsettled()
+		if answer == nil {
+			return
+		}
+		ask()
+		select {
+		case <-answer.come:
+		case <-time.After(askAgain):
+			if w.awaited() {
+				w.post("Runtime.terminateExecution", nil)
+			}
+		case <-late:
+			return
+		}
+	}
 }
 
 func (w *watch) awaited() bool {
@@ -212,15 +292,16 @@ func (w *watch) leave(cell uint32, absorbed bool) (coming bool) {
 	if w.cell != cell {
 		return false // a cell that ended long ago
 	}
-	if done := w.done; done != nil && !absorbed {
+	w.coming = false
+	if sent := w.sent; sent != nil && !absorbed {
 		w.mu.Unlock()
 		select {
-		case <-done:
+		case <-sent.come:
 		case <-time.After(grace):
 		}
 		w.mu.Lock()
-		w.coming = w.done != nil
+		w.coming = !sent.has()
 	}
-	w.left = absorbed || !w.coming
-	return !w.left
+	w.left = !w.coming
+	return w.coming
 }

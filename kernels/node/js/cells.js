@@ -207,7 +207,6 @@ class Cells {
 
   // settle returns when no termination for a cell is on its way any more, and none will be.
   settle(id) {
-    if (!claimed({ flag: flagOf(id) })) return;
     if (channel.ask('l', id, {}).coming) {
       this.absorb();
       channel.ask('l', id, { absorbed: true });
@@ -251,7 +250,7 @@ class Cells {
       this.end(cell, null, true);
     } else if (id > this.ended) {
       // What was to run it came before, and was terminated with a callback.
-      this.settle(id);
+      if (claimed({ flag: flagOf(id) })) this.settle(id);
       this.ended = id;
       status.newest = id;
       channel.send('x', id, JSON.stringify({ status: 'interrupted' }));

@@ -22,6 +22,7 @@ const commands = {
   begin: () => keepPop(main, hello),
   run: (m) => cells.start(m),
   interrupt: (m) => cells.interrupt(m.id),
+  settle: (m) => cells.settle(m.id),
   input: (m) => require('./input.js').answer(m),
   complete: (m) => reply(m, () => answers.complete(m.code, m.cursor)),
   inspect: (m) => reply(m, () => answers.inspect(m.code, m.cursor, m.detail)),
