@@ -156,3 +156,21 @@ func TestLargeEvents(t *testing.T) {
 		}
 	})
 }
+
+// Nothing of a stopped cell stays in the kernel's realm.
+func TestNoFlagStays(t *testing.T) {
+	each(t, func(t *testing.T, program string) {
+		s := open(t, JavaScript, program)
+		for i := range 60 {
+			s.within(time.Duration(i%20)*time.Millisecond, []string{"for (;;);", "await new Promise(() => {})"}[i%2]).stopped()
+		}
+		s.run("1").ok()
+		s.run(`let realm, names
+const s = new (require('inspector').Session)()
+s.connect()
+s.on('Runtime.executionContextCreated', (e) => { if (e.params.context.name === 'cellard') realm = e.params.context.id })
+s.post('Runtime.enable')
+s.post('Runtime.evaluate', { contextId: realm, expression: 'Object.keys(globalThis).join()' }, (_, r) => { names = r.result.value })
+names`).text("'process,status'")
+	})
+}

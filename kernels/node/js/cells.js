@@ -52,6 +52,10 @@ class Cells {
     this.cell = state.running = state.current = cell;
     this.newest = cell.id;
     status.newest = cell.id;
+    for (const name of Object.keys(globalThis)) {
+      // It may have come when its cell was over.
+      if (name.startsWith('stop') && name !== cell.flag) unclaim(name);
+    }
     cell.before = handles();
     setImmediate(() => {
       try {
@@ -211,7 +215,7 @@ class Cells {
       this.absorb();
       channel.ask('l', id, { absorbed: true });
     }
-    delete globals[flagOf(id)];
+    unclaim(flagOf(id));
   }
 
   // absorb is where a termination that is on its way may come. It may come just before,
@@ -344,6 +348,10 @@ class Cells {
 
 // flagOf is the name of the global by which a cell is claimed.
 const flagOf = (id) => `stop${id}`;
+
+// unclaim takes it away, by the realm's global object: that has it of its own, besides the
+// object that it was made of, where realm.js reads it.
+const unclaim = (flag) => delete globalThis[flag];
 
 // connect makes a session. Its constructor in Node 20 iterates an array.
 function connect() {
