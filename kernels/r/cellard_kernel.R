@@ -71,8 +71,8 @@ handle <- function(channel, request) {
   answer <- switch(type,
     execute_request = execute,
     kernel_info_request = kernel_info,
-    complete_request = complete,
-    inspect_request = inspect,
+    complete_request = stoppable(complete),
+    inspect_request = stoppable(inspect),
     is_complete_request = is_complete,
     variables_request = variables,
     history_request = function(request) list(history = list()),
@@ -96,6 +96,15 @@ handle <- function(channel, request) {
     close_sockets()
     base_quit("no")
   }
+}
+
+# stoppable lets an interrupt end an answer, which has methods called that may be a cell's.
+stoppable <- function(answer) function(request) {
+  stopped <- function(...) {
+    list(status = "error", ename = "interrupt", evalue = "the question was interrupted", traceback = list("Interrupted"))
+  }
+  session$interrupts <- 0L
+  withRestarts(base_try(allowInterrupts(answer(request)), interrupt = stopped), cellard_interrupt = stopped)
 }
 
 kernel_info <- function(request) {

@@ -151,7 +151,8 @@ const (
 	syncAsks = 5
 )
 
-// stop interrupts R until the cell has ended, and ends the processes that it started.
+// stop interrupts R until the cell or question has ended, and ends the processes that it
+// started.
 func (k *Kernel) stop(r *request, since procfs.Moment) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -221,10 +222,17 @@ func (k *Kernel) sync() error {
 	return nil
 }
 
-// ask has R answer a question, and decodes the reply.
+// ask has R answer a question, and decodes the reply. One whose time is over is stopped as
+// a cell is: what it has R call may be a cell's, and not end, and the next cell waits for it.
 func (k *Kernel) ask(ctx context.Context, msgType string, content, reply any) error {
+	since := procfs.Now()
 	r := k.begin(ctx, nil, msgType, content, nil)
 	err := k.end(ctx, r)
+	if err != nil && ctx.Err() != nil {
+		if ended := k.stop(r, since); ended != nil {
+			err = ended
+		}
+	}
 	if err == nil {
 		err = failed(r.reply)
 	}

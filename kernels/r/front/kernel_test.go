@@ -374,6 +374,19 @@ func TestQuestions(t *testing.T) {
 	if list, total, err := s.k.Variables(t.Context()); err != nil || total != 1 || len(list) != 1 || list[0].Name != "a_long_name" {
 		t.Errorf("%+v %d %v", list, total, err)
 	}
+	// One that does not end is stopped, with what it has started.
+	for _, code := range []string{"repeat {}", `repeat system("sleep 1000")`} {
+		s.run(`s <- structure(list(), class = "slow"); registerS3method(".DollarNames", "slow", function(x, pattern) ` + code + `, asNamespace("utils"))`)
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		if c, err := s.k.Complete(short, "s$", 2); !errors.Is(err, context.DeadlineExceeded) || len(c.Matches) > 0 {
+			t.Errorf("a completion that does not end: %+v %v", c, err)
+		}
+		stop()
+		if left := procfs.Children(os.Getpid()); len(left) != 1 {
+			t.Errorf("beside R are left: %+v", left)
+		}
+		s.run("a_long_name").shows(t, "[1] 1")
+	}
 	// An answer that came too late is nobody's.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
