@@ -199,3 +199,13 @@ func TestKernelRDies(t *testing.T) {
 	}
 	k.nothingLeft()
 }
+
+// Where R ends between cells, the kernel does so at once: a client would lose its next cell.
+func TestKernelRDiesIdle(t *testing.T) {
+	k := startKernelR(t)
+	k.cell(`system(sprintf("(sleep 0.1; kill -9 %d) &", Sys.getpid()))`, nil)
+	if status := k.awaitEnd(); status.Signal() != syscall.SIGKILL {
+		t.Errorf("%v", k.cmd.ProcessState)
+	}
+	k.nothingLeft()
+}

@@ -29,7 +29,7 @@ type Options struct {
 	Keeper []string
 }
 
-// Kernel runs cells in an R. It is a kernel.Lister. Make it by New.
+// Kernel runs cells in an R. It is a kernel.Lister and a kernel.Mortal. Make it by New.
 type Kernel struct {
 	o      Options
 	p      *process // nil before Info
@@ -42,7 +42,10 @@ type Kernel struct {
 	cur *request // that R answers now
 }
 
-var _ kernel.Lister = (*Kernel)(nil)
+var (
+	_ kernel.Lister = (*Kernel)(nil)
+	_ kernel.Mortal = (*Kernel)(nil)
+)
 
 // New returns a Kernel; Info starts R.
 func New(o Options) *Kernel { return &Kernel{o: o, most: maxContent, over: make(chan struct{})} }
@@ -287,6 +290,16 @@ func (k *Kernel) Variables(ctx context.Context) ([]api.Variable, int, error) {
 	var list api.VariableList
 	err := k.ask(ctx, "variables_request", struct{}{}, &list)
 	return list.Data, list.Total, err
+}
+
+// Ended is a kernel.Mortal's.
+func (k *Kernel) Ended(ctx context.Context) error {
+	select {
+	case <-k.over:
+		return k.p.died()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // Close is a kernel.Language's. A second call does nothing.

@@ -59,6 +59,14 @@ type Lister interface {
 	Variables(ctx context.Context) (variables []api.Variable, total int, err error)
 }
 
+// A Mortal is a Language whose interpreter may end between cells, too: a front end is to learn
+// that before its next cell has no answer. Ended waits for it and returns the reason, as
+// Execute does; at ctx's end it returns nil. It is called after Info, and over before Close.
+type Mortal interface {
+	Language
+	Ended(ctx context.Context) error
+}
+
 // Error is an error of a user's code, as a cell ends with it. The traceback's lines
 // are without colours and begin at the user's own frames.
 type Error struct {

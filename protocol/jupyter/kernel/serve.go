@@ -79,7 +79,8 @@ type server struct {
 // error of the Language's own, or of the sockets, is returned as it is.
 //
 // A Language that ends under a cell leaves that cell without an answer, as any kernel
-// does that dies: a reply would tell the front end that the state is still there.
+// does that dies: a reply would tell the front end that the state is still there. Of one
+// that ends between cells Serve knows where it is a Mortal.
 func Serve(ctx context.Context, ci jupyter.ConnectionInfo, lang Language, o Options) error {
 	s := &server{lang: lang, log: o.Logger, stats: o.Stats, session: rand.Text(), requests: newQueue(), informed: make(chan struct{})}
 	if s.log == nil {
@@ -155,14 +156,43 @@ func (s *server) loop() error {
 	}
 	s.info = info
 	close(s.informed)
+	ended, forget := s.watchLanguage()
+	defer forget()
 	for {
 		r, ok := s.requests.next()
 		if !ok {
-			return nil
+			select {
+			case err := <-ended:
+				return err
+			default:
+				return nil
+			}
 		}
 		if err := s.request(r); err != nil {
 			return err
 		}
+	}
+}
+
+// watchLanguage closes the queue once the language has ended, and then has the reason. The
+// function that it returns ends that.
+func (s *server) watchLanguage() (ended <-chan error, forget func()) {
+	m, ok := s.lang.(Mortal)
+	if !ok {
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	reason, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		if err := m.Ended(ctx); err != nil {
+			reason <- err
+			s.requests.close()
+		}
+	}()
+	return reason, func() {
+		cancel()
+		<-over
 	}
 }
 

@@ -256,6 +256,24 @@ func TestLanguageEnds(t *testing.T) {
 	}
 }
 
+// A language that ends between cells ends the kernel; at the kernel's own end it is not
+// waited for any more.
+func TestLanguageEndsIdle(t *testing.T) {
+	for _, dead := range []error{errors.New("dead"), nil} {
+		lang := &mortal{toy: &toy{}, dies: make(chan error, 1)}
+		s := serveLanguage(t, "ipc", lang.toy, lang)
+		s.run("print 1").want(t, "ok", input(1, "print 1"), `stream {"name":"stdout","text":"1"}`)
+		if dead != nil {
+			lang.dies <- dead
+		} else {
+			s.cancel()
+		}
+		if err := s.end(); !errors.Is(err, dead) || !lang.closed || !lang.over {
+			t.Errorf("Serve: %v, want %v; closed %v, over %v", err, dead, lang.closed, lang.over)
+		}
+	}
+}
+
 func TestInfoFails(t *testing.T) {
 	ci, err := jupyter.NewIPC(t.TempDir())
 	if err != nil {

@@ -111,6 +111,23 @@ func (l *listing) Variables(context.Context) ([]api.Variable, int, error) {
 	return l.list, l.total, l.err
 }
 
+// mortal is a toy that may end between cells.
+type mortal struct {
+	*toy
+	dies chan error
+	over bool // Ended has returned
+}
+
+func (l *mortal) Ended(ctx context.Context) error {
+	defer func() { l.over = true }()
+	select {
+	case err := <-l.dies:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 func (l *toy) Close() error {
 	l.closed = true
 	return nil
