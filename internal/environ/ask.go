@@ -42,8 +42,8 @@ func (s Search) WithDefaults() Search {
 
 // Ask runs a program, by its path, to ask it something, such as its version. It waits for
 // it and for its children, and returns what it printed on stdout, at most 64 KiB of it.
-// The error is for the user: it has the last line of its stderr, and doesn't name the
-// program.
+// The error is for the user: it has the last line of its stderr, or else of its stdout, and
+// doesn't name the program.
 func (s Search) Ask(ctx context.Context, argv ...string) (string, error) {
 	s = s.WithDefaults()
 	bounded, cancel := context.WithTimeout(ctx, s.Timeout)
@@ -72,12 +72,19 @@ func (s Search) Ask(ctx context.Context, argv ...string) (string, error) {
 	if s.Credential != nil && errors.Is(err, os.ErrPermission) {
 		return "", fmt.Errorf("uid %d, whom cells run as, may not run it", s.Credential.Uid)
 	}
-	words := strings.TrimSpace(strings.ToValidUTF8(errs.String(), "\uFFFD"))
-	words = words[strings.LastIndexByte(words, '\n')+1:]
+	words := lastLine(errs.String())
+	if words == "" {
+		words = lastLine(out.String())
+	}
 	if words != "" {
 		words = fmt.Sprintf(" (%.300s)", words)
 	}
 	return "", fmt.Errorf("%w%s", err, words)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
 // limited takes what is written up to its limit, and forgets the rest. The buffer is not

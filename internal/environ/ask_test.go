@@ -28,6 +28,9 @@ func TestAsk(t *testing.T) {
 	if _, err := ask("echo first >&2; echo last words >&2; exit 3", 0); err == nil || !strings.Contains(err.Error(), "exit status 3 (last words)") {
 		t.Errorf("one that fails: %v", err)
 	}
+	if _, err := ask("echo first; echo last words; exit 3", 0); err == nil || !strings.Contains(err.Error(), "exit status 3 (last words)") { // as R does
+		t.Errorf("one that fails, and says so on stdout: %v", err)
+	}
 	if out, err := ask("/usr/bin/head -c 1000000 /dev/zero", 0); err != nil || len(out) != maxAnswer {
 		t.Errorf("one that says much: %d bytes, %v", len(out), err)
 	}

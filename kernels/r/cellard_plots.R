@@ -90,7 +90,7 @@ plot_count <- function() plots$pages
 show_pages <- function(main = FALSE) {
   files <- list.files(plots$directory, full.names = TRUE)
   files <- files[size_in_bytes(files) > 0L]
-  files <- files[order(files, method = "radix")]
+  files <- files[order(basename(files), method = "radix")] # order refuses paths that aren't ASCII
   for (file in files) {
     bytes <- read_file(file, "raw", size_in_bytes(file))
     unlink(file)

@@ -354,6 +354,29 @@ update_display_data {"data":{"application/json":{"n":9007199254740993}},"metadat
 	}
 }
 
+// The directory for temporary files may have a path that is too long for a socket's, one that
+// begins where the kernel does, and one that isn't ASCII.
+func TestTemp(t *testing.T) {
+	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	accents := filepath.Join(t.TempDir(), "é è")
+	for _, dir := range []string{long, accents} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(t.TempDir())
+	for _, temp := range []string{long, ".", accents} {
+		s := start(t, func(k *Kernel) { k.o.Temp = temp })
+		s.temp = temp
+		s.run(`cat("1\n"); system("echo 2"); startsWith(tempdir(), "/")`).shows(t, "[1] TRUE")
+		if got := s.run("plot(1)"); got.err != nil || len(got.Shown("display_data")) != 1 {
+			t.Errorf("a plot: %v %v", got.err, got.Messages())
+		}
+		s.interrupted(`cat("go\n"); Sys.sleep(1000)`).fails(t, "interrupt")
+		s.close()
+	}
+}
+
 func TestQuestions(t *testing.T) {
 	s := start(t)
 	s.run("a_long_name <- 1")

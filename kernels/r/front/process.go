@@ -31,10 +31,14 @@ const (
 // takenFile is where R reads, in its directory, up to which of its messages all was taken.
 const takenFile = "taken"
 
+// openedFD is the descriptor by which R has process.opened.
+const openedFD = 3
+
 // process is R, with its directory, its pipes, and a client of it.
 type process struct {
 	dir     string
 	taken   *os.File
+	opened  *os.File // dir, for R too; nil where its path is short enough
 	reaper  *output.Reaper
 	streams *output.Streams
 	keeper  *exec.Cmd // nil where there is none
@@ -51,7 +55,14 @@ type process struct {
 // the caller's to close. Of a message of R's as many bytes are held in memory: what is over
 // goes to a file, whose text nobody reads.
 func (p *process) start(o Options, inline int) (err error) {
-	if p.dir, err = os.MkdirTemp(o.Temp, "cellard-r-kernel-"); err != nil {
+	temp := o.Temp
+	if temp == "" {
+		temp = os.TempDir()
+	}
+	if temp, err = filepath.Abs(temp); err != nil {
+		return err
+	}
+	if p.dir, err = os.MkdirTemp(temp, "cellard-r-kernel-"); err != nil {
 		return err
 	}
 	p.reaper = output.NewReaper()
@@ -70,12 +81,12 @@ func (p *process) start(o Options, inline int) (err error) {
 	if _, err := p.taken.Write(make([]byte, 4)); err != nil {
 		return err
 	}
-	ci, err := jupyter.NewIPC(p.dir)
+	theirs, ours, err := p.sockets()
 	if err != nil {
 		return err
 	}
 	file := filepath.Join(p.dir, "connection.json")
-	if err := ci.WriteFile(file); err != nil {
+	if err := theirs.WriteFile(file); err != nil {
 		return err
 	}
 	argv := make([]string, len(o.Argv))
@@ -88,7 +99,25 @@ func (p *process) start(o Options, inline int) (err error) {
 	if err := p.run(argv, env); err != nil {
 		return err
 	}
-	return p.connect(ci, inline)
+	return p.connect(ours, inline)
+}
+
+// sockets tells where R's are, for R and for its client: in the directory. Where that's path
+// is too long for a socket's, as a batch system's for temporary files may be, each has it
+// by a descriptor.
+func (p *process) sockets() (theirs, ours jupyter.ConnectionInfo, err error) {
+	if theirs, err = jupyter.NewIPC(p.dir); err == nil {
+		return theirs, theirs, nil
+	}
+	if p.opened, err = os.Open(p.dir); err != nil {
+		return theirs, ours, err
+	}
+	if theirs, err = jupyter.NewIPC(fmt.Sprintf("/proc/self/fd/%d", openedFD)); err != nil {
+		return theirs, ours, err
+	}
+	ours = theirs
+	ours.IP = fmt.Sprintf("/proc/self/fd/%d/k", p.opened.Fd())
+	return theirs, ours, nil
 }
 
 // keep starts the keeper, which is told of this process's end by that of a pipe.
@@ -122,6 +151,9 @@ func (p *process) run(argv, env []string) error {
 	p.streams.SetCell(kernel.NewCell("", log{}))
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Env, c.Stdout, c.Stderr = env, stdout, stderr
+	if p.opened != nil {
+		c.ExtraFiles = []*os.File{p.opened}
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	ended, started := make(chan struct{}), make(chan error)
 	go func() {
@@ -208,6 +240,9 @@ func (p *process) close() error {
 	}
 	if p.taken != nil {
 		p.taken.Close()
+	}
+	if p.opened != nil {
+		p.opened.Close()
 	}
 	err := environ.RemoveAll(p.dir)
 	if p.keeper != nil {
