@@ -106,10 +106,11 @@ func startR(interpreter, temp string) (kernel.Language, error) {
 
 const kernelHelp = `
 cellard kernel NAME runs a Jupyter kernel of cellard's own, for the agent or any other
-Jupyter client. cellard kernel install NAME tells Jupyter of it.
+Jupyter client. cellard kernel install NAME tells Jupyter of it; the language itself is
+installed by cellard languages install.
 
 Usage: cellard kernel NAME -f CONNECTION_FILE [flags]
-       cellard kernel install NAME [--user | --prefix DIR]
+       cellard kernel install [--user | --prefix DIR] NAME ...
 
 Kernels: `
 
