@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cellard/cellard/internal/gocache"
 	"github.com/cellard/cellard/internal/procfs"
 	"github.com/cellard/cellard/protocol/jupyter"
 )
 
-// rKernel is cellard kernel r, and a client of it.
-type rKernel struct {
+// ownClient is a kernel of our own, and a client of it.
+type ownClient struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	ended  chan struct{}
@@ -24,7 +25,12 @@ type rKernel struct {
 	temp   string // for temporary files
 }
 
-func startKernelR(t *testing.T) *rKernel {
+func startKernelR(t *testing.T) *ownClient {
+	t.Helper()
+	return startOwnKernel(t, "r")
+}
+
+func startOwnKernel(t *testing.T, language string) *ownClient {
 	t.Helper()
 	dir := t.TempDir()
 	ci, err := jupyter.NewIPC(dir)
@@ -35,8 +41,8 @@ func startKernelR(t *testing.T) *rKernel {
 	if err := ci.WriteFile(file); err != nil {
 		t.Fatal(err)
 	}
-	k := &rKernel{t: t, cmd: exec.Command(buildBinary(t), "kernel", "r", "-f", file), ended: make(chan struct{}),
-		mark: "CELLARD_TEST_R=" + dir, temp: t.TempDir()}
+	k := &ownClient{t: t, cmd: exec.Command(buildBinary(t), "kernel", language, "-f", file), ended: make(chan struct{}),
+		mark: "CELLARD_TEST_KERNEL=" + dir, temp: t.TempDir()}
 	k.cmd.Env = append(os.Environ(), k.mark, "TMPDIR="+k.temp)
 	k.cmd.Stderr = os.Stderr
 	if err := k.cmd.Start(); err != nil {
@@ -61,7 +67,7 @@ func startKernelR(t *testing.T) *rKernel {
 }
 
 // nothingLeft wants all processes and files of the kernel's to be gone.
-func (k *rKernel) nothingLeft() {
+func (k *ownClient) nothingLeft() {
 	k.t.Helper()
 	var left []string
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -82,7 +88,7 @@ func (k *rKernel) nothingLeft() {
 
 // cell runs a cell; on, unless it is nil, is called once it has printed "go". It returns
 // what came on iopub of text, and the reply.
-func (k *rKernel) cell(code string, on func()) (text string, reply jupyter.ExecuteReply) {
+func (k *ownClient) cell(code string, on func()) (text string, reply jupyter.ExecuteReply) {
 	k.t.Helper()
 	m := k.client.NewMessage("execute_request", jupyter.ExecuteRequest{Code: code, StoreHistory: true})
 	if err := k.client.Send(jupyter.Shell, m); err != nil {
@@ -117,14 +123,14 @@ func (k *rKernel) cell(code string, on func()) (text string, reply jupyter.Execu
 	return text, reply
 }
 
-func (k *rKernel) sendControl(msgType string, content any) {
+func (k *ownClient) sendControl(msgType string, content any) {
 	k.t.Helper()
 	if err := k.client.Send(jupyter.Control, k.client.NewMessage(msgType, content)); err != nil {
 		k.t.Error(err)
 	}
 }
 
-func (k *rKernel) awaitEnd() syscall.WaitStatus {
+func (k *ownClient) awaitEnd() syscall.WaitStatus {
 	k.t.Helper()
 	select {
 	case <-k.ended:
@@ -200,12 +206,32 @@ func TestKernelRDies(t *testing.T) {
 	k.nothingLeft()
 }
 
-// Where R ends between cells, the kernel does so at once: a client would lose its next cell.
-func TestKernelRDiesIdle(t *testing.T) {
-	k := startKernelR(t)
-	k.cell(`system(sprintf("(sleep 0.1; kill -9 %d) &", Sys.getpid()))`, nil)
-	if status := k.awaitEnd(); status.Signal() != syscall.SIGKILL {
-		t.Errorf("%v", k.cmd.ProcessState)
+// Where the interpreter ends between cells, the kernel does so at once: a client would lose
+// its next cell.
+func TestKernelDiesIdle(t *testing.T) {
+	if err := gocache.Setup(); err != nil {
+		t.Fatal(err)
 	}
-	k.nothingLeft()
+	if node := os.Getenv("CELLARD_TEST_NODE"); node != "" {
+		t.Setenv("CELLARD_NODE", node)
+	}
+	const later = "(sleep 0.3; kill -9 "
+	for language, code := range map[string]string{
+		"r":          `system(sprintf("` + later + `%d) &", Sys.getpid()))`,
+		"javascript": `require('child_process').spawn('sh', ['-c', '` + later + `' + process.pid + ')'], { detached: true }); 0`,
+		"java":       `new ProcessBuilder("sh", "-c", "` + later + `" + ProcessHandle.current().pid() + ") &").start().waitFor()`,
+		"go": `import ("fmt"; "os"; "os/exec")
+exec.Command("sh", "-c", fmt.Sprintf("` + later + `%d) &", os.Getpid())).Run()`,
+	} {
+		t.Run(language, func(t *testing.T) {
+			k := startOwnKernel(t, language)
+			if _, reply := k.cell(code, nil); reply.Status != jupyter.StatusOK {
+				t.Errorf("%+v", reply)
+			}
+			if status := k.awaitEnd(); status.Signal() != syscall.SIGKILL {
+				t.Errorf("%v", k.cmd.ProcessState)
+			}
+			k.nothingLeft()
+		})
+	}
 }

@@ -38,14 +38,15 @@ type Kernel struct {
 	last     *preparation
 	progress string // what the preparation does now
 
-	worker   *worker // both are there once a preparation has succeeded
+	started  chan struct{} // closed when both of these are there: a preparation has succeeded
+	worker   *worker
 	compiler *compilation
 
 	loaded int  // how many cells the worker has loaded
 	told   bool // that they take much memory
 }
 
-var _ kernel.Language = (*Kernel)(nil)
+var _ kernel.Mortal = (*Kernel)(nil)
 
 // New returns a kernel that runs cells by the toolchain, and begins to start it. What a
 // toolchain needs once is built when no Warm has: cells wait for it. The session's files
@@ -56,7 +57,7 @@ func New(t *Toolchain, temp string) (*Kernel, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, held: held, ctx: ctx, cancel: cancel}
+	k := &Kernel{toolchain: t, reaper: output.NewReaper(), dir: dir, held: held, ctx: ctx, cancel: cancel, started: make(chan struct{})}
 	k.last = k.begin()
 	return k, nil
 }
@@ -119,6 +120,7 @@ func (k *Kernel) prepare(ctx context.Context) error {
 		return err
 	}
 	k.worker, k.compiler = worker, compiler
+	close(k.started)
 	return nil
 }
 
@@ -363,6 +365,21 @@ func (k *Kernel) workerDied(err error) error {
 		return &kernel.DiedError{What: "the Go worker", State: k.worker.cmd.ProcessState}
 	}
 	return err
+}
+
+// Ended is a kernel.Mortal's: of the worker, which has the values.
+func (k *Kernel) Ended(ctx context.Context) error {
+	select {
+	case <-k.started:
+	case <-ctx.Done():
+		return nil
+	}
+	select {
+	case <-k.worker.ended:
+		return k.workerDied(errors.New("the Go worker has ended"))
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // Complete answers by what is alive and what the cell declares.

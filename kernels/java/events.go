@@ -18,6 +18,7 @@ const (
 // read takes what comes from Java, until the machine or its protocol ends.
 func (l *Language) read() {
 	defer l.reading.Done()
+	defer close(l.over)
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()

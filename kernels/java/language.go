@@ -43,6 +43,7 @@ type Language struct {
 	version  string
 	reading  sync.WaitGroup
 	ready    chan struct{} // closed when the version has come, or the machine has ended
+	over     chan struct{} // closed when no more frames come
 	stopper  *stopper
 	text     text
 	fileSize int64
@@ -69,11 +70,11 @@ func New(o Options) *Language {
 	if o.Env == nil {
 		o.Env = os.Environ()
 	}
-	return &Language{o: o, ready: make(chan struct{}), cells: make(map[uint64]*cell),
+	return &Language{o: o, ready: make(chan struct{}), over: make(chan struct{}), cells: make(map[uint64]*cell),
 		calls: make(map[uint64]chan *frame), fileSize: output.FileLimit()}
 }
 
-var _ kernel.Language = (*Language)(nil)
+var _ kernel.Mortal = (*Language)(nil)
 
 // Info starts the virtual machine, and returns when it can run cells and has said its
 // version: what that takes is not to count towards a cell's deadline.
@@ -229,6 +230,16 @@ func (l *Language) died(_ context.Context, _ *cell) error {
 	l.reading.Wait() // what it said before is out
 	l.m.streams.Drain()
 	return l.death()
+}
+
+// Ended is a kernel.Mortal's.
+func (l *Language) Ended(ctx context.Context) error {
+	select {
+	case <-l.over:
+		return l.death()
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // death is the error that ends the kernel.

@@ -35,7 +35,7 @@ List.of(new Row("Jan", 120, 1.5, true, LocalDate.of(2026, 1, 2), Duration.ofMinu
 		if err := json.Unmarshal([]byte(`{"columns":["month","n","d","b","day","took","big","dec","any"],
 			"types":["string","integer","number","boolean","datetime","duration","integer","number","any"],
 			"rows":[["Jan",120,1.5,true,"2026-01-02","PT1H30M","1152921504606846976",0.1,1],
-				["F\"é\n",null,null,false,null,null,1,"0.1000000000000000055","[1, x]"]],
+				["F\"é\n",null,null,false,null,null,1,"0.1000000000000000055",[1,"x"]]],
 			"index":null,"rowCount":2,"truncated":false}`), &want); err != nil {
 			t.Fatal(err)
 		}

@@ -36,7 +36,7 @@ type Options struct {
 	Env []string
 }
 
-// Kernel runs cells in a Node process. It is a kernel.Language.
+// Kernel runs cells in a Node process. It is a kernel.Mortal.
 type Kernel struct {
 	o     Options
 	p     *process // nil before Info
@@ -341,6 +341,16 @@ func (k *Kernel) ask(ctx context.Context, cmd map[string]any, into any) error {
 		return k.end()
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// Ended is a kernel.Mortal's.
+func (k *Kernel) Ended(ctx context.Context) error {
+	select {
+	case <-k.over:
+		return k.end()
+	case <-ctx.Done():
+		return nil
 	}
 }
 
