@@ -190,7 +190,7 @@ func (k *kernel) start(ctx context.Context, m *Manager, cwd string, env map[stri
 	k.language = notebook.LanguageInfo(info.LanguageInfo.Raw, k.launch.Language)
 	k.lists = slices.Contains(info.SupportedFeatures, jupyter.FeatureVariables)
 	k.helpers = map[int]uint64{}
-	for _, s := range procfs.Family(k.Pid(), "") {
+	for _, s := range procfs.Descendants(k.Pid()) {
 		k.helpers[s.PID] = s.Start
 	}
 	return nil
@@ -218,7 +218,7 @@ func (k *kernel) connection() (ci jupyter.ConnectionInfo, release func(), err er
 
 // dial connects the channels as soon as the kernel has bound them all.
 func (k *kernel) dial(ctx context.Context, ci jupyter.ConnectionInfo, m *Manager) (*jupyter.Client, error) {
-	wait := time.Millisecond // the quickest of them take some
+	wait := time.Millisecond / 2 // the quickest of them take some milliseconds
 	for {
 		if k.bound(ci) {
 			c, err := jupyter.Dial(ctx, ci, jupyter.ClientOptions{Spill: m.store.Temp, MaxMessage: m.o.MaxMessage})
@@ -231,7 +231,7 @@ func (k *kernel) dial(ctx context.Context, ci jupyter.ConnectionInfo, m *Manager
 		}
 		select {
 		case <-time.After(wait):
-			wait = min(wait+wait/8, 20*time.Millisecond)
+			wait = min(wait+wait/16, 20*time.Millisecond)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
