@@ -242,9 +242,12 @@ class Raw(KernelTest):
         starts = {
             "system": "os.system('read x < fifo; echo child')",
             "run": "subprocess.run('read x < fifo; echo child', shell=True)",
-            "popen": "os.popen('read x < fifo; echo child >&2').read()",
+            "popen": "os.popen('read x < fifo; echo child >&2').read()",  # its child may be left to wait for
             "spawn": "os.waitpid(os.posix_spawn('/bin/sh', ['sh', '-c', 'read x < fifo; echo child'], os.environ), 0)",
-            "fork": "os.fork() or (open('fifo').read(), print('child'), sys.stdout.flush(), os._exit(0)); os.wait()",
+            "fork": (
+                "pid = os.fork()\n"
+                "pid or (open('fifo').read(), print('child'), sys.stdout.flush(), os._exit(0))\n_ = os.waitpid(pid, 0)"
+            ),
             "bang": "get_ipython().system('read x < fifo; echo child')",
         }
         self.run_ok("import os, subprocess, sys\nos.mkfifo('fifo')")
