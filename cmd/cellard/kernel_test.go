@@ -9,9 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"github.com/cellard/cellard/protocol/jupyter"
 )
 
 func TestKernelInstall(t *testing.T) {
@@ -52,53 +49,14 @@ func TestKernelInstall(t *testing.T) {
 // A kernel whose interpreter is ended ends in the same way, so that who started it learns
 // the reason; one whose client has gone ends too.
 func TestKernelEnds(t *testing.T) {
-	binary := buildBinary(t)
 	for _, code := range []string{"exec 7> >(cat); kill -9 $BASHPID", "exec 7> >(cat); exec sh -c 'exit 7'"} {
-		dir := t.TempDir()
-		ci, err := jupyter.NewIPC(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join(dir, "connection.json")
-		if err := ci.WriteFile(file); err != nil {
-			t.Fatal(err)
-		}
-		c := exec.Command(binary, "kernel", "bash", "-f", file)
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended := make(chan struct{})
-		go func() { _ = c.Wait(); close(ended) }()
-		var client *jupyter.Client
-		for end := time.Now().Add(time.Minute); client == nil; time.Sleep(time.Millisecond) {
-			if client, err = jupyter.Dial(t.Context(), ci, jupyter.ClientOptions{}); err != nil && time.Now().After(end) {
-				t.Fatal(err)
-			}
-		}
-		if _, err := client.Ready(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		k := startOwnKernel(t, "bash")
 		for _, text := range strings.SplitAfter(code, "; ") { // the pipe first: then there is no copy
-			if err := client.Send(jupyter.Shell, client.NewMessage("execute_request", jupyter.ExecuteRequest{Code: text})); err != nil {
-				t.Fatal(err)
-			}
+			k.cell(text, nil)
 		}
-		go func() {
-			for m := range client.Messages() {
-				m.Close()
-			}
-		}()
-		select {
-		case <-ended:
-		case <-time.After(time.Minute):
-			t.Errorf("%q: the kernel doesn't end", code)
-			_ = c.Process.Kill()
-			<-ended
-		}
-		client.Close()
-		status := c.ProcessState.Sys().(syscall.WaitStatus)
+		status := k.awaitEnd()
 		if strings.Contains(code, "kill") && status.Signal() != syscall.SIGKILL || !strings.Contains(code, "kill") && status.ExitStatus() != 7 {
-			t.Errorf("%q: %v", code, c.ProcessState)
+			t.Errorf("%q: %v", code, k.cmd.ProcessState)
 		}
 	}
 }

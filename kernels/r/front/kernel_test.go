@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -262,31 +261,6 @@ tools::pskill(Sys.getpid(), tools::SIGSTOP); Sys.sleep(1000)`,
 	s.run("kept").shows(t, "[1] 41")
 }
 
-func TestInput(t *testing.T) {
-	s := start(t)
-	allow := func(c *kernel.Cell) { c.AllowStdin = true }
-	got := s.record(context.Background(), &kerneltest.Recorder{Answers: []string{"Ada", "7"}},
-		`cat("before\n"); name <- readline("name? "); paste(name, readLines(stdin(), 1))`, allow)
-	got.shows(t, `[1] "Ada 7"`)
-	if p := got.Prompts(); !slices.Equal(p, []string{"name? ", ""}) {
-		t.Errorf("prompts %q", p)
-	}
-	s.run(`readline("? ")`).fails(t, "StdinNotImplementedError")
-	// An interrupt while the question waits, and no late answer.
-	ctx, cancel := context.WithCancelCause(context.Background())
-	var sink waiting
-	sink.asked = func() { cancel(kernel.ErrInterrupted) }
-	c := kernel.NewCell(`x <- readline("? ")`, &sink)
-	c.AllowStdin = true
-	(&ran{&sink.Recorder, s.k.Execute(ctx, c)}).fails(t, "interrupt")
-	s.record(context.Background(), &kerneltest.Recorder{Answers: []string{"new"}}, `readline("? ")`, allow).shows(t, `[1] "new"`)
-	// A front end that is said to answer, and does not.
-	got = s.run(`readline("? ")`, allow)
-	if got.fails(t, "EOFError"); !strings.Contains(got.Stream("stderr"), "without answers") {
-		t.Errorf("stderr %q", got.Stream("stderr"))
-	}
-}
-
 // raw keeps messages as they go on the wire.
 type raw []string
 
@@ -300,18 +274,6 @@ func (r *raw) Publish(msgType string, content any) {
 
 func (r *raw) Input(context.Context, string, bool) (string, error) {
 	return "", kernel.ErrStdinNotAllowed
-}
-
-// waiting is a front end that never answers.
-type waiting struct {
-	kerneltest.Recorder
-	asked func()
-}
-
-func (w *waiting) Input(ctx context.Context, _ string, _ bool) (string, error) {
-	w.asked()
-	<-ctx.Done()
-	return "too late", nil
 }
 
 func TestCells(t *testing.T) {
@@ -351,111 +313,5 @@ update_display_data {"data":{"application/json":{"n":9007199254740993}},"metadat
 	}
 	if got := s.run("1", func(c *kernel.Cell) { c.Silent = true }); got.err != nil || len(got.Messages()) > 0 {
 		t.Errorf("silent: %v %v", got.err, got.Messages())
-	}
-}
-
-// The directory for temporary files may have a path that is too long for a socket's, one that
-// begins where the kernel does, and one that isn't ASCII.
-func TestTemp(t *testing.T) {
-	long := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
-	accents := filepath.Join(t.TempDir(), "é è")
-	for _, dir := range []string{long, accents} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Chdir(t.TempDir())
-	for _, temp := range []string{long, ".", accents} {
-		s := start(t, func(k *Kernel) { k.o.Temp = temp })
-		s.temp = temp
-		s.run(`cat("1\n"); system("echo 2"); startsWith(tempdir(), "/")`).shows(t, "[1] TRUE")
-		if got := s.run("plot(1)"); got.err != nil || len(got.Shown("display_data")) != 1 {
-			t.Errorf("a plot: %v %v", got.err, got.Messages())
-		}
-		s.interrupted(`cat("go\n"); Sys.sleep(1000)`).fails(t, "interrupt")
-		s.close()
-	}
-}
-
-func TestQuestions(t *testing.T) {
-	s := start(t)
-	s.run("a_long_name <- 1")
-	if c, err := s.k.Complete(t.Context(), "x + a_long_n", 12); err != nil || !slices.Equal(c.Matches, []string{"a_long_name"}) || c.Start != 4 || c.End != 12 {
-		t.Errorf("%+v %v", c, err)
-	}
-	if i, err := s.k.Inspect(t.Context(), "median", 6, 0); err != nil || !i.Found || !strings.Contains(fmt.Sprint(i.Data["text/plain"]), "median") {
-		t.Errorf("%+v %v", i, err)
-	}
-	if i, err := s.k.Inspect(t.Context(), "nosuchname", 6, 0); err != nil || i.Found {
-		t.Errorf("%+v %v", i, err)
-	}
-	for code, want := range map[string]string{"1": "complete", "f(": "incomplete", "1 1": "invalid"} {
-		if c, err := s.k.IsComplete(t.Context(), code); err != nil || c.Status != want {
-			t.Errorf("%s: %+v %v", code, c, err)
-		}
-	}
-	if list, total, err := s.k.Variables(t.Context()); err != nil || total != 1 || len(list) != 1 || list[0].Name != "a_long_name" {
-		t.Errorf("%+v %d %v", list, total, err)
-	}
-	// One that does not end is stopped, with what it has started.
-	for _, code := range []string{"repeat {}", `repeat system("sleep 1000")`} {
-		s.run(`s <- structure(list(), class = "slow"); registerS3method(".DollarNames", "slow", function(x, pattern) ` + code + `, asNamespace("utils"))`)
-		short, stop := context.WithTimeout(t.Context(), time.Second)
-		if c, err := s.k.Complete(short, "s$", 2); !errors.Is(err, context.DeadlineExceeded) || len(c.Matches) > 0 {
-			t.Errorf("a completion that does not end: %+v %v", c, err)
-		}
-		stop()
-		if left := procfs.Children(os.Getpid()); len(left) != 1 {
-			t.Errorf("beside R are left: %+v", left)
-		}
-		s.run("a_long_name").shows(t, "[1] 1")
-	}
-	// An answer that came too late is nobody's.
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.k.IsComplete(ctx, "f("); !errors.Is(err, context.Canceled) {
-		t.Errorf("a question whose time is over: %v", err)
-	}
-	if c, err := s.k.IsComplete(t.Context(), "1"); err != nil || c.Status != "complete" {
-		t.Errorf("%+v %v", c, err)
-	}
-}
-
-// A cell that R does not outlive has no reply, and what it has printed comes; a child that
-// holds R's sockets open does not hide it.
-func TestDeath(t *testing.T) {
-	for _, code := range []string{
-		`cat("last\n"); tools::pskill(Sys.getpid(), 9)`,
-		`parallel::mcparallel(Sys.sleep(1000)); cat("last\n"); tools::pskill(Sys.getpid(), 9)`,
-	} {
-		s := start(t)
-		got := s.run(code)
-		died := (*kernel.DiedError)(nil)
-		if !errors.As(got.err, &died) || died.Signal() != syscall.SIGKILL || died.Error() != "R has ended: killed" {
-			t.Errorf("%s: %v", code, got.err)
-		}
-		if got.Stream("stdout") != "last\n" {
-			t.Errorf("%s: stdout %q", code, got.Stream("stdout"))
-		}
-		s.close()
-	}
-}
-
-// An R that can't run the kernel says why, and nothing is left of it.
-func TestNoStart(t *testing.T) {
-	temp := t.TempDir()
-	for _, argv := range [][]string{{"/bin/sh", "-c", "exit 3"}, {"/nosuch"}} {
-		k := New(Options{Argv: argv, Temp: temp})
-		_, err := k.Info()
-		died := (*kernel.DiedError)(nil)
-		if errors.As(err, &died) && died.ExitCode() != 3 || died == nil && !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%q: %v", argv, err)
-		}
-		if err := k.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	if left, _ := os.ReadDir(temp); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
 	}
 }
