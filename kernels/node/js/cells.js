@@ -96,7 +96,7 @@ class Cells {
     };
     // From here on what runs may be terminated.
     status.running = cell.id;
-    if (claimed(cell)) return; // the next command to stop it ends it
+    if (claimed(cell.flag)) return; // the next command to stop it ends it
     const answered = (failed, answer) => {
       const thrown = answer && answer.exceptionDetails;
       const clash = again && thrown && redeclared(thrown);
@@ -201,7 +201,7 @@ class Cells {
   leave(cell, asked) {
     const runs = status.running === cell.id;
     status.running = 0; // before the flag is read: it is put there before this is
-    if (!claimed(cell)) return true;
+    if (!claimed(cell.flag)) return true;
     if (runs) status.running = cell.id;
     if (runs && !asked) return false;
     this.settle(cell.id);
@@ -254,7 +254,7 @@ class Cells {
       this.end(cell, null, true);
     } else if (id > this.ended) {
       // What was to run it came before, and was terminated with a callback.
-      if (claimed({ flag: flagOf(id) })) this.settle(id);
+      if (claimed(flagOf(id))) this.settle(id);
       this.ended = id;
       status.newest = id;
       channel.send('x', id, JSON.stringify({ status: 'interrupted' }));

@@ -17,13 +17,13 @@ exports.state = state;
 const status = (globals.status = { __proto__: null, running: 0, newest: 0 });
 exports.status = status;
 
-// claimed reports whether a cell is to stop: its flag is put there from outside.
-const claimed = (cell) => globals[cell.flag] !== undefined;
+// claimed reports whether the cell of a flag is to stop: that is put there from outside.
+const claimed = (flag) => globals[flag] !== undefined;
 exports.claimed = claimed;
 
 // over reports whether nothing of a cell may begin any more: it has ended by force, or is
 // to, and has perhaps been terminated already.
-const over = (cell) => cell.dead || (claimed(cell) && status.running === cell.id);
+const over = (cell) => cell.dead || (claimed(cell.flag) && status.running === cell.id);
 exports.over = over;
 exports.never = never;
 
