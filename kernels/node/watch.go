@@ -260,7 +260,7 @@ func (w *watch) settle(ask func()) {
 		}
 		return w.sent
 	}
-	for late := time.After(settleWithin); ; {
+	for begin := time.Now(); ; {
 		answer := unsettled()
 		if answer == nil {
 			return
@@ -269,11 +269,12 @@ func (w *watch) settle(ask func()) {
 		select {
 		case <-answer.come:
 		case <-time.After(askAgain):
-			if w.awaited() {
+			switch since := time.Since(begin); {
+			case since > settleWithin:
+				return
+			case since > lost && w.awaited(): // not before: the second could hit what comes next
 				w.post("Runtime.terminateExecution", nil)
 			}
-		case <-late:
-			return
 		}
 	}
 }
